@@ -17,6 +17,7 @@
 #include "sdp/preload/descriptors.h"
 #include "sdp/preload/left_open.h"
 #include "sdp/preload/memory.h"
+#include "sdp/preload/names.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/fallbacks.h"
 #include "sdp/sockets/listeners.h"
@@ -235,7 +236,13 @@ WEFT_SDP_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
     const auto queued = stream ? stream->sending().queued() : std::nullopt;
     if (queued) return tell(argument, request == SIOCOUTQ ? queued->all : queued->unsent);
   }
-  const int result = WEFT_SDP_NEXT(ioctl)(fd, request, argument);
+  int result = WEFT_SDP_NEXT(ioctl)(fd, request, argument);
+  // A question that sockets of IP alone know, as SIOCGIFADDR.
+  if (result < 0 && errno == ENOTTY && WEFT_SDP_FOR_PROGRAM) {
+    if (const InPlace at = in_place_of(fd); at.is_connection()) {
+      result = WEFT_SDP_NEXT(ioctl)(at.fd, request, argument);
+    }
+  }
   const bool owner = request == FIOSETOWN || request == SIOCSPGRP || request == FIOASYNC;
   if (owner && result == 0) take_owner(fd);
   return result;

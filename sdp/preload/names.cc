@@ -9,7 +9,9 @@
 
 #include "base/guarded.h"
 #include "sdp/preload/caller.h"
+#include "sdp/preload/names.h"
 #include "sdp/sockets/library.h"
+#include "sdp/sockets/path.h"
 #include "sdp/sockets/real.h"
 #include "sdp/sockets/relayed_names.h"
 #include "sdp/sockets/stream.h"
@@ -121,18 +123,29 @@ int take_error(int fd, void* value, socklen_t* size) {
   return put_option(*error, value, size);
 }
 
+File tcp_socket_like(const WrittenNames& names) {
+  return File{::socket(names.own.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+}
+
 // A connection that came from another process has no shadow here. What only TCP sockets know is
 // asked of a new one, so that what is set has no effect, and what is asked is as it was at first.
-File in_place_of(int fd, int level, int name) {
+std::optional<WrittenNames> names_in_place_of(int fd, int level, int name) {
   const bool of_tcp = level == IPPROTO_TCP || level == IPPROTO_IP || level == IPPROTO_IPV6;
   const bool of_kind = level == SOL_SOCKET && (name == SO_DOMAIN || name == SO_PROTOCOL);
-  if (!of_tcp && !of_kind) return File{};
-  const auto written = written_names(fd);
-  if (!written) return File{};
-  return File{::socket(written->own.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  return of_tcp || of_kind ? written_names(fd) : std::nullopt;
 }
 
 }  // namespace
+
+InPlace weft::sdp::in_place_of(int fd) {
+  if (const auto names = names_of(fd)) return {File{}, names->shadow};
+  const int error = errno;
+  InPlace found;
+  if (const auto written = written_names(fd)) found.made = tcp_socket_like(*written);
+  found.fd = found.made.get();
+  errno = error;
+  return found;
+}
 
 WEFT_SDP_EXPORT int getsockname(int fd, sockaddr* address, socklen_t* size) noexcept {
   if (!WEFT_SDP_FOR_PROGRAM) return real().getsockname(fd, address, size);
@@ -165,7 +178,13 @@ WEFT_SDP_EXPORT int getsockopt(int fd, int level, int name, void* value, socklen
   if (names && is_threshold(level, name)) {
     if (const auto stream = Table::find(fd)) return get_threshold(*stream, value, size);
   }
-  const File in_place = asked && !names ? in_place_of(fd, level, name) : File{};
+  const auto written = asked && !names ? names_in_place_of(fd, level, name) : std::nullopt;
+  if (names || written) {
+    const Address& peer = names ? names->peer : written->peer;
+    if (const auto known = option_of_path(level, name, peer))
+      return put_option(*known, value, size);
+  }
+  const File in_place = written ? tcp_socket_like(*written) : File{};
   const int asked_fd = names ? names->shadow : in_place ? in_place.get() : fd;
   const int status = real().getsockopt(asked_fd, level, name, value, size);
   // The shadow is not connected.
@@ -179,8 +198,11 @@ WEFT_SDP_EXPORT int getsockopt(int fd, int level, int name, void* value, socklen
 
 WEFT_SDP_EXPORT int setsockopt(int fd, int level, int name, const void* value,
                                socklen_t size) noexcept {
-  const bool asked = WEFT_SDP_FOR_PROGRAM && !of_descriptor(level, name);
+  const bool program = WEFT_SDP_FOR_PROGRAM;
+  const bool asked = program && !of_descriptor(level, name);
   const auto names = asked ? names_of(fd) : std::nullopt;
+  // As with TCP before Linux 6.9.
+  if (names && level == SOL_SOCKET && name == SO_PEEK_OFF) return failed(EOPNOTSUPP);
   int on = 0;
   if (names && level == SOL_SOCKET && name == SO_OOBINLINE && size >= sizeof on &&
       copy_guarded(&on, value, sizeof on)) {
@@ -189,9 +211,13 @@ WEFT_SDP_EXPORT int setsockopt(int fd, int level, int name, const void* value,
   if (names && is_threshold(level, name)) {
     if (const auto stream = Table::find(fd)) return set_threshold(*stream, value, size);
   }
-  const File in_place = asked && !names ? in_place_of(fd, level, name) : File{};
+  const auto written = asked && !names ? names_in_place_of(fd, level, name) : std::nullopt;
+  const File in_place = written ? tcp_socket_like(*written) : File{};
   const int asked_fd = names ? names->shadow : in_place ? in_place.get() : fd;
   const int status = real().setsockopt(asked_fd, level, name, value, size);
+  if (program && status == 0 && level == SOL_SOCKET && name == SO_RCVLOWAT) {
+    if (const auto stream = Table::find(fd)) stream->receiving().take_low_water(fd);
+  }
   if (names && status == 0 && is_buffer_size(level, name)) {
     if (const auto stream = Table::find(fd)) stream->take_buffer_sizes();
   }

@@ -53,6 +53,7 @@ std::shared_ptr<Stream> Connections::add(const std::shared_ptr<Session>& session
     stream->take_buffer_sizes();
     stream->sending().take_zero_copy();
     stream->urgent().take_in_line();
+    stream->receiving().take_low_water(fd);
     Table::put(fd, stream);
   } catch (const std::bad_alloc&) {
     (void)take_out(cookie);

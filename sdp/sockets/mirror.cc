@@ -29,11 +29,12 @@ void copy_owner(int from, int to) {
   if (signal > 0) (void)raw_fcntl(to, F_SETSIG, signal);
 }
 
-void copy_time_limit(int from, int to, int option) {
-  timeval limit{};
-  socklen_t size = sizeof limit;
-  if (real().getsockopt(from, SOL_SOCKET, option, &limit, &size) == 0) {
-    (void)real().setsockopt(to, SOL_SOCKET, option, &limit, size);
+template <class Value>
+void copy_option(int from, int to, int option) {
+  Value value{};
+  socklen_t size = sizeof value;
+  if (real().getsockopt(from, SOL_SOCKET, option, &value, &size) == 0) {
+    (void)real().setsockopt(to, SOL_SOCKET, option, &value, size);
   }
 }
 
@@ -53,8 +54,9 @@ bool put_in_place(const File& file, int fd) {
   if (flags < 0 || descriptor_flags < 0) return false;
   (void)raw_fcntl(file.get(), F_SETFL, flags);
   copy_owner(fd, file.get());
-  copy_time_limit(fd, file.get(), SO_RCVTIMEO);
-  copy_time_limit(fd, file.get(), SO_SNDTIMEO);
+  copy_option<timeval>(fd, file.get(), SO_RCVTIMEO);
+  copy_option<timeval>(fd, file.get(), SO_SNDTIMEO);
+  copy_option<int>(fd, file.get(), SO_RCVLOWAT);
   const int cloexec = (descriptor_flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0;
   return ::syscall(SYS_dup3, file.get(), fd, cloexec) == fd;
 }
@@ -90,11 +92,16 @@ BufferSizes chosen_buffer_sizes(int fd) {
           .receive = (set & kReceiveSet) != 0 ? half(SO_RCVBUF) : 0};
 }
 
-bool resets_at_close(int fd) {
+std::optional<std::chrono::seconds> linger_of(int fd) {
   linger value{};
   socklen_t size = sizeof value;
-  return real().getsockopt(fd, SOL_SOCKET, SO_LINGER, &value, &size) == 0 && value.l_onoff != 0 &&
-         value.l_linger == 0;
+  const bool known = real().getsockopt(fd, SOL_SOCKET, SO_LINGER, &value, &size) == 0;
+  if (!known || value.l_onoff == 0) return std::nullopt;
+  return std::chrono::seconds{value.l_linger};
+}
+
+bool resets_at_close(int fd) {
+  return linger_of(fd) == std::chrono::seconds{0};
 }
 
 unsigned long long cookie_of(int fd) {

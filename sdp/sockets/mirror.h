@@ -3,7 +3,9 @@
 // that.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "sdp/loop/file.h"
 
@@ -22,12 +24,12 @@ struct Mirror {
   File shadow;                    // what `fd` was
   unsigned long long cookie = 0;  // of the other end
 
-  // Puts a new pair's other end in the place of `fd`, with its flags and time limits. False with
-  // errno; `fd` is then what it was.
+  // Puts a new pair's other end in the place of `fd`, with its flags, time limits and SO_RCVLOWAT.
+  // False with errno; `fd` is then what it was.
   bool put_at(int fd);
 };
 
-// `file` comes in the place of `fd`, with its flags and time limits. False with errno.
+// `file` comes in the place of `fd`, with the same of it. False with errno.
 bool put_in_place(const File& file, int fd);
 
 // SO_SNDBUF and SO_RCVBUF where the program has set them, else 0.
@@ -37,7 +39,8 @@ struct BufferSizes {
 };
 BufferSizes chosen_buffer_sizes(int fd);
 
-// SO_LINGER of 0 seconds: the end of it is a reset.
+// SO_LINGER, if it is on: so long the end of it waits for the peer. 0 seconds: it is a reset.
+std::optional<std::chrono::seconds> linger_of(int fd);
 bool resets_at_close(int fd);
 
 // What tells a socket from all others, whatever its number. 0 if it is none.

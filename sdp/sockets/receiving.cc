@@ -27,6 +27,17 @@ bool Receiving::may_take(int flags) const {
   return ((flags & MSG_PEEK) != 0 ? session_.urgent().readable(bytes) : bytes) > 0;
 }
 
+void Receiving::take_low_water(int fd) {
+  int bytes = 1;
+  socklen_t size = sizeof bytes;
+  if (real().getsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, &size) == 0) low_water_ = bytes;
+}
+
+size_t Receiving::least(size_t wanted, int flags) const {
+  if ((flags & MSG_WAITALL) != 0) return wanted;
+  return std::min(wanted, static_cast<size_t>(std::max<int>(low_water_, 1)));
+}
+
 std::optional<ssize_t> Receiving::receive(int fd, std::span<const iovec> to, int flags) {
   Handlers::Ran begun;
   Lock lock{session_.lock};
@@ -66,7 +77,8 @@ std::optional<ssize_t> Receiving::receive(int fd, std::span<const iovec> to, int
       if (end_.relayed()) continue;
     }
     if ((flags & MSG_PEEK) != 0 && may_take(flags)) {
-      if ((flags & MSG_WAITALL) != 0) wait_for_all(lock, fd, flags, pieces.wanted(), begun);
+      const size_t least_seen = least(pieces.wanted(), flags);
+      if (least_seen > 1) wait_for_all(lock, fd, flags, least_seen, begun);
       if (end_.relayed()) continue;
       return peek(to, flags);
     }
@@ -75,7 +87,7 @@ std::optional<ssize_t> Receiving::receive(int fd, std::span<const iovec> to, int
     faulted = taken == Taken::faulted;
     session_.process();
     if (pieces.done() > 0 && session_.urgent().is_next()) break;
-  } while (!faulted && (pieces.done() == 0 || ((flags & MSG_WAITALL) != 0 && !pieces.all_done())));
+  } while (!faulted && pieces.done() < least(pieces.wanted(), flags));
   if (!session_.shows_data() || waiting_.mirror().is_crowded()) waiting_.drop_tokens(fd);
   waiting_.keep_going();
   if (faulted && pieces.done() == 0) return failed(EFAULT);
@@ -149,7 +161,7 @@ bool Receiving::sleep(Lock& lock, int fd, int flags, bool has_some, const Handle
       slept = false;
       errno = EINTR;
     } else if (const int at = end_.descriptor(fd);
-               has_some || ((flags & MSG_WAITALL) != 0 && sleeps.limited(at))) {
+               has_some || (takes_several(flags) && sleeps.limited(at))) {
       slept = sleeps.sleep(at, ran, has_some);
     } else {
       slept = real().recv(at, &token, 1, MSG_PEEK) >= 0;

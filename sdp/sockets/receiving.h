@@ -7,8 +7,10 @@
 // Any thread of the program, without the session's lock.
 #pragma once
 
+#include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <atomic>
 #include <optional>
 #include <span>
 
@@ -34,6 +36,8 @@ class Receiving {
   // Bytes, or -1 with errno. Nothing: the call is the kernel's to answer. `flags` are those of
   // recv(2), without MSG_OOB and MSG_ERRQUEUE.
   std::optional<ssize_t> receive(int fd, std::span<const iovec> to, int flags);
+  // SO_RCVLOWAT is that of `fd`, a descriptor of the mirror's other end.
+  void take_low_water(int fd);
   // Bytes that receive() would find; of FIONREAD.
   std::optional<int> available();
 
@@ -53,11 +57,15 @@ class Receiving {
   Taken take(Lock& lock, Pieces& to, int flags, const Handlers::Ran& begun);
   void wait_for_all(Lock& lock, int fd, int flags, size_t wanted, const Handlers::Ran& ran);
   ssize_t peek(std::span<const iovec> to, int flags);
+  // How many bytes a call that waits waits for.
+  size_t least(size_t wanted, int flags) const;
+  bool takes_several(int flags) const { return (flags & MSG_WAITALL) != 0 || low_water_ > 1; }
 
   Session& session_;
   const ProgramEnd& end_;
   Waiting& waiting_;
   UrgentData& urgent_;
+  std::atomic<int> low_water_{1};
   Offers offers_{OfferThreshold::of_process()};
 };
 

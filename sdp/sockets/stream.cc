@@ -88,7 +88,22 @@ void Stream::on_inner(uint32_t events) {
 
 void Stream::on_closed() {
   waiting_.close_urgent();
+  // The shadow may be closed at once.
+  const auto most = linger_of(shadow_);
   loop_.post(std::move(end_soon_));
+  if (most && most->count() > 0 && !loop_.on_this_thread()) linger(*most);
+}
+
+// Until all that was sent, and the end, is with the peer. A signal ends it.
+void Stream::linger(std::chrono::seconds most) {
+  constexpr std::chrono::milliseconds kSignals{10};  // one may come just before a sleep
+  const Handlers::Ran ran;
+  const auto until = std::chrono::steady_clock::now() + most;
+  SessionLock lock{session_->lock};
+  while (!end_.relayed() && !session_->has_said_all() && !ran.any() &&
+         std::chrono::steady_clock::now() < until) {
+    session_->sleep(lock, kSignals);
+  }
 }
 
 std::optional<ssize_t> Stream::receive(int fd, std::span<const iovec> to, int flags) {

@@ -10,6 +10,7 @@
 
 #include <sys/uio.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -70,7 +71,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   UrgentData& urgent() { return urgent_; }
   Waiting& waiting() { return waiting_; }
 
-  // The program has closed its last descriptor of it, that the library knows of.
+  // The program has closed its last descriptor of it, that the library knows of. Waits as long as
+  // SO_LINGER says.
   void on_closed();
   // The loop's thread: no process has a descriptor of it, as far as is known.
   bool ends() const;
@@ -84,6 +86,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
          const File& shadow, uint64_t cookie, std::function<void()> ended);
   void on_inner(uint32_t events);
   bool is_over() const;
+  void linger(std::chrono::seconds most);
   void start_relay();
   void end();
 

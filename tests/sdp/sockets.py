@@ -155,6 +155,8 @@ for mode in ("reset", "half", "memory", "file"):
 
 case("sockets.asked", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_asked"), w.address]).splitlines())
 
+case("sockets.obeyed", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_obeyed"), w.address]).splitlines())
+
 case("sockets.pointers", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_pointers"), w.address]).splitlines())
 
 case("sockets.c_calls", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_c_calls"), w.address]).splitlines())
