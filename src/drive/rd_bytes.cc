@@ -7,16 +7,15 @@
 
 #include "config/options.h"
 #include "drive/stream_driver.h"
+#include "wire/ip_headers.h"
 
 namespace weft::drive {
 namespace {
 
 // What a datagram on this path carries of the stream. TCP knows what the interfaces of both ends
 // take, and what routers have told.
-constexpr uint32_t kTcpHeader = 20;
-constexpr uint32_t kUdpHeader = 8;
 size_t most_of(uint32_t segment) {
-  const size_t packet = segment + kTcpHeader - kUdpHeader;
+  const size_t packet = segment + wire::kTcpHeader - wire::kUdpHeader;
   return std::min<size_t>(packet - wire::WdpData::kSize, wire::WdpData::kMaxStride);
 }
 port::Address address_of(const wdp::Endpoint& e) {
@@ -26,7 +25,7 @@ port::Address address_of(const wdp::Endpoint& e) {
 constexpr size_t kLeast = 512;
 // The other way round.
 uint32_t segment_of(size_t most) {
-  return static_cast<uint32_t>(most + wire::WdpData::kSize + kUdpHeader - kTcpHeader);
+  return static_cast<uint32_t>(most + wire::WdpData::kSize + wire::kUdpHeader - wire::kTcpHeader);
 }
 
 }  // namespace

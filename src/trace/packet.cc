@@ -3,10 +3,6 @@
 namespace weft::trace {
 namespace {
 
-constexpr size_t kIpv4Size = 20;
-constexpr size_t kIpv6Size = 40;
-constexpr size_t kTcpSize = 20;
-constexpr size_t kUdpSize = 8;
 constexpr uint8_t kTcp = 6;
 constexpr uint8_t kUdp = 17;
 constexpr uint8_t kTimeToLive = 64;
@@ -45,15 +41,15 @@ IpPart put_ip(std::byte* at, const Endpoint& from, const Endpoint& to, uint8_t p
   if (from.address.is_ipv4()) {
     put8(at, 0, 0x45);
     put8(at, 1, tos);
-    put16(at, 2, kIpv4Size + above);
+    put16(at, 2, wire::kIpv4Header + above);
     put16(at, 6, kDontFragment);
     put8(at, 8, kTimeToLive);
     put8(at, 9, protocol);
     std::memcpy(at + 12, from.address.raw.data() + 12, 4);
     std::memcpy(at + 16, to.address.raw.data() + 12, 4);
-    put16(at, 10, static_cast<uint16_t>(~fold(sum_words(at, kIpv4Size))));
+    put16(at, 10, static_cast<uint16_t>(~fold(sum_words(at, wire::kIpv4Header))));
     const auto length = static_cast<uint32_t>(above);
-    return {kIpv4Size, fold(sum_words(at + 12, 8) + protocol + length)};
+    return {wire::kIpv4Header, fold(sum_words(at + 12, 8) + protocol + length)};
   }
   put8(at, 0, 0x60 | tos >> 4);
   put8(at, 1, (tos & 0x0fU) << 4);
@@ -62,7 +58,7 @@ IpPart put_ip(std::byte* at, const Endpoint& from, const Endpoint& to, uint8_t p
   put8(at, 7, kTimeToLive);
   std::memcpy(at + 8, from.address.raw.data(), 16);
   std::memcpy(at + 24, to.address.raw.data(), 16);
-  return {kIpv6Size, fold(sum_words(at + 8, 32) + protocol + static_cast<uint32_t>(above))};
+  return {wire::kIpv6Header, fold(sum_words(at + 8, 32) + protocol + static_cast<uint32_t>(above))};
 }
 
 }  // namespace
@@ -71,7 +67,7 @@ Headers tcp_headers(const Endpoint& from, const Endpoint& to, const TcpHeader& t
                     size_t payload) {
   Headers h;
   const bool syn = (tcp.flags & tcp_flag::kSyn) != 0;
-  const size_t size = kTcpSize + (syn ? kSynOptionsSize : 0);
+  const size_t size = wire::kTcpHeader + (syn ? kSynOptionsSize : 0);
   const IpPart ip = put_ip(h.raw_.data(), from, to, kTcp, size + payload, 0);
   std::byte* at = h.raw_.data() + ip.size;
   put16(at, 0, from.port);
@@ -96,13 +92,13 @@ Headers tcp_headers(const Endpoint& from, const Endpoint& to, const TcpHeader& t
 
 Headers udp_headers(const Endpoint& from, const Endpoint& to, size_t payload, uint8_t tos) {
   Headers h;
-  const IpPart ip = put_ip(h.raw_.data(), from, to, kUdp, kUdpSize + payload, tos);
+  const IpPart ip = put_ip(h.raw_.data(), from, to, kUdp, wire::kUdpHeader + payload, tos);
   std::byte* at = h.raw_.data() + ip.size;
   put16(at, 0, from.port);
   put16(at, 2, to.port);
-  put16(at, 4, kUdpSize + payload);
+  put16(at, 4, wire::kUdpHeader + payload);
   put16(at, 6, ip.pseudo_sum);
-  h.size_ = ip.size + kUdpSize;
+  h.size_ = ip.size + wire::kUdpHeader;
   return h;
 }
 

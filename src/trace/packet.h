@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/gid.h"
 #include "base/io_vec.h"
+#include "wire/ip_headers.h"
 
 namespace weft::trace {
 
@@ -37,7 +38,8 @@ struct TcpHeader {
 // Headers of one packet, IP and what is above it.
 class Headers {
  public:
-  static constexpr size_t kMost = 40 + 28;  // IPv6, and TCP with the options of a SYN
+  static constexpr size_t kMost =
+      wire::kIpv6Header + wire::kTcpHeader + 8;  // with the options of a SYN
   Bytes bytes() const { return {raw_.data(), size_}; }
   size_t size() const { return size_; }
 
@@ -50,7 +52,7 @@ class Headers {
 
 // Payload of the largest packet: the total length of IPv4 has 16 bits. Captures of senders that
 // leave the cutting to the adapter (GSO) have such packets, too.
-inline constexpr size_t kMostPayload = 65535 - 20 - 20;
+inline constexpr size_t kMostPayload = 65535 - wire::kIpv4Header - wire::kTcpHeader;
 
 // The headers in front of `payload` bytes, at most kMostPayload, of UDP what a datagram may have.
 // `tos` is the type of service or traffic class, with the ECN bits. Both ends are of one family. As

@@ -4,25 +4,24 @@
 
 #include "config/options.h"
 #include "wdp/multicast.h"
+#include "wire/ip_headers.h"
 #include "wire/wdp_common.h"
 #include "wire/wdp_ud.h"
 
 namespace weft::verbs {
 namespace {
 
-constexpr size_t kIpv4Headers = 20 + 8;
-constexpr size_t kIpv6Headers = 40 + 8;
 constexpr size_t kLoopbackMtu = 65'536;
+constexpr size_t kEthernetMtu = 1500;  // of an interface that is not known
 
 // UDP payload to this address where IP packets may have `mtu` bytes.
 size_t payload(size_t mtu, const Gid& to) {
-  const size_t headers = to.is_ipv4() ? kIpv4Headers : kIpv6Headers;
+  const size_t headers = wire::udp_ip_headers(to.is_ipv4());
   return std::min(mtu > headers ? mtu - headers : 0, wire::kMaxUdpPayload);
 }
 
 // UDP payload of a UD message. An adapter refuses what is longer than its MTU, though the link may
-// have room for some more. spec/wdp-ud 4: in big mode IP cuts up what is
-// larger than the link.
+// have room for some more. spec/wdp-ud 4: in big mode IP cuts up what is larger than the link.
 size_t room(uint32_t mtu, const Gid& to) {
   if (config::options().ud_big) return wire::kMaxUdpPayload;
   return wire::WdpUd::kSize + device::bytes_of(device::ud_mtu(mtu, to.is_ipv4()));
@@ -85,7 +84,7 @@ bool stays_on_host(const Context& context, const wdp::Path& path) {
 
 size_t datagram_room(const Context& context, const wdp::Path& path) {
   const device::GidEntry* source = context.device().find(path.from);
-  size_t mtu = source != nullptr ? source->link_mtu : 1500;
+  size_t mtu = source != nullptr ? source->link_mtu : kEthernetMtu;
   if (stays_on_host(context, path)) mtu = std::max(mtu, kLoopbackMtu);
   return payload(mtu, path.to.address);
 }

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "wire/ip_headers.h"
+
 namespace weft::wdp {
 namespace {
 
@@ -12,32 +14,29 @@ namespace {
 constexpr std::array<size_t, 8> kMtus = {16384, 9000, 4352, 1500, 1450, 1420, 1280, 576};
 constexpr size_t kLeastIpv4 = 576;
 constexpr size_t kLeastIpv6 = 1280;
-constexpr size_t kIpv4Headers = 20 + 8;
-constexpr size_t kIpv6Headers = 40 + 8;
 
 }  // namespace
 
 PathProbe::PathProbe(size_t size, bool ipv4, bool on, Random& random)
-    : headers_(ipv4 ? kIpv4Headers : kIpv6Headers),
-      size_(size),
-      xid_(static_cast<uint32_t>(random.next())) {
+    : ipv4_(ipv4), size_(size), xid_(static_cast<uint32_t>(random.next())) {
   rest_at_least();
   done_ |= !on;
 }
 
 size_t PathProbe::least(bool ipv4) {
-  return ipv4 ? kLeastIpv4 - kIpv4Headers : kLeastIpv6 - kIpv6Headers;
+  return (ipv4 ? kLeastIpv4 : kLeastIpv6) - wire::udp_ip_headers(ipv4);
 }
 
 void PathProbe::rest_at_least() {
-  if (size_ <= least(headers_ == kIpv4Headers)) done_ = true;
+  if (size_ <= least(ipv4_)) done_ = true;
 }
 
 void PathProbe::step_down() {
   misses_ = 0;
+  const size_t headers = wire::udp_ip_headers(ipv4_);
   const auto* lower =
-      std::find_if(kMtus.begin(), kMtus.end(), [&](size_t mtu) { return mtu < size_ + headers_; });
-  if (lower != kMtus.end()) size_ = *lower - headers_;
+      std::find_if(kMtus.begin(), kMtus.end(), [&](size_t mtu) { return mtu < size_ + headers; });
+  if (lower != kMtus.end()) size_ = *lower - headers;
   rest_at_least();
 }
 

@@ -50,7 +50,7 @@ class PathProbe {
   void step_down();
   void rest_at_least();
 
-  const size_t headers_;
+  const bool ipv4_;
   size_t size_;
   bool done_ = false;
   Xid xid_;

@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "wire/ip_headers.h"
 #include "wire/wdp_drop.h"
 
 namespace weft::wire {
@@ -22,9 +23,6 @@ inline constexpr uint8_t kWdpVersion = 1;
 // Index bytes (spec/wdp 2.2): 1 to 254 are queue pairs.
 inline constexpr uint8_t kPortIndex = 0;  // the port itself: a listener, an RD channel
 inline constexpr uint8_t kMulticastIndex = 255;
-
-// The most that a UDP datagram carries over IPv4.
-inline constexpr size_t kMaxUdpPayload = 65507;
 
 enum class WdpClass : uint8_t { ctl = 0, uc = 1, ud = 2, rd = 3, rd_ack = 4 };
 const char* to_string(WdpClass c);

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "device/system.h"
+#include "wire/ip_headers.h"
 
 namespace weft::doctor {
 
@@ -67,12 +68,11 @@ SegmentState segment_state(const port::TcpStream& stream) {
   tcp_info info{};
   socklen_t length = sizeof info;
   if (::getsockopt(stream.fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return {};
-  constexpr uint32_t kTcpHeader = 20;
   constexpr uint32_t kTimestamps = 12;
-  const uint32_t ip_header = stream.local().gid().is_ipv4() ? 20 : 40;
+  const size_t headers = wire::kTcpHeader + wire::ip_header(stream.local().gid().is_ipv4());
   const uint32_t options = (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0 ? kTimestamps : 0;
   return {.mss = info.tcpi_snd_mss,
-          .packet = info.tcpi_snd_mss + options + kTcpHeader + ip_header,
+          .packet = info.tcpi_snd_mss + options + static_cast<uint32_t>(headers),
           .retransmits = info.tcpi_retransmits,
           .unacknowledged = info.tcpi_unacked};
 }

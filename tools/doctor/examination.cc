@@ -64,7 +64,9 @@ class Datagrams {
  private:
   using Ids = std::set<uint32_t>;
 
-  uint32_t headers() const { return headers_of_udp(to_.gid().is_ipv4()); }
+  uint32_t headers() const {
+    return static_cast<uint32_t>(wire::udp_ip_headers(to_.gid().is_ipv4()));
+  }
   DatagramFacts& there(PathFacts& facts) const { return facts.datagrams[0]; }
   DatagramFacts& back(PathFacts& facts) const { return facts.datagrams[1]; }
   UdpEnd::Sent send(uint32_t round, uint32_t id, size_t size, bool fragments = false,

@@ -17,11 +17,12 @@
 #include <vector>
 
 #include "base/gid.h"
+#include "wire/ip_headers.h"
 
 namespace weft::doctor {
 
 inline constexpr size_t kProbeHeader = 64;
-inline constexpr size_t kMostDatagram = 65'507;  // UDP payload over IPv4
+inline constexpr size_t kMostDatagram = wire::kMaxUdpPayload;
 
 struct Probe {
   enum class Kind : uint8_t { hail = 1, hail_answer = 2, probe = 3 };
@@ -38,10 +39,5 @@ struct Probe {
   // Nothing where the bytes are no whole datagram of a doctor's.
   static std::optional<Probe> parse(std::span<const std::byte> datagram);
 };
-
-// IP and UDP headers before a datagram's payload.
-constexpr uint32_t headers_of_udp(bool ipv4) {
-  return ipv4 ? 28 : 48;
-}
 
 }  // namespace weft::doctor
