@@ -180,7 +180,7 @@ bool ConnectionId::ready_pair(verbs::QueuePair& pair) const {
 
 engine::Engine& ConnectionId::engine_for(verbs::QueuePair* pair, Qpn qpn) const {
   if (pair != nullptr) return pair->engine();
-  engine::Engine* e = qpn != Qpn{} ? adapter_.engine_of(qpn) : nullptr;
+  engine::Engine* e = qpn != Qpn{} ? adapter_.ports().engine_of(qpn) : nullptr;
   return e != nullptr ? *e : *home_.load(std::memory_order_acquire);
 }
 

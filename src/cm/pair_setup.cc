@@ -87,7 +87,7 @@ verbs::DatagramCaller* caller_of(const verbs::QueuePair& pair) {
 }
 
 verbs::QueuePair* program_pair(verbs::Adapter& adapter, engine::Token& token, Qpn qpn, Way way) {
-  verbs::QueuePair* pair = adapter.find(token, qpn);
+  verbs::QueuePair* pair = adapter.ports().find(token, qpn);
   if (pair == nullptr || pair->connected() || pair->state() == QpState::reset ||
       pair->state() == QpState::err) {
     return nullptr;

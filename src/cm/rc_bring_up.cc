@@ -57,7 +57,8 @@ void RcBringUp::start(Token& token, PairBringUpOwner& owner, verbs::QueuePair& p
 
 void RcBringUp::begin(Token& token) {
   // A peer's Request may come through a channel.
-  if (config::options().rc == config::Rc::udp) (void)qp_.adapter().datagrams(token, qp_.number());
+  if (config::options().rc == config::Rc::udp)
+    (void)qp_.adapter().ports().datagrams(token, qp_.number());
   if (!plan_route()) {
     // modify_qp has checked the address vector, so this cannot be; and if it is, it has an end.
     retry(token);
@@ -125,7 +126,7 @@ void RcBringUp::connect_by_channel(Token& token) {
   const Qpn peer = qp_.attributes().dest_qpn;
   const auto to = verbs::resolve(qp_.context(), qp_.attributes().av);
   if (!to) return retry(token);  // modify_qp has checked it
-  drive::DatagramDriver& driver = qp_.adapter().datagrams(token, qp_.number());
+  drive::DatagramDriver& driver = qp_.adapter().ports().datagrams(token, qp_.number());
   channel_start_ = &ChannelStart::start(token, *this, driver,
                                         {.path = to->to(peer),
                                          .interface = to->interface,

@@ -89,7 +89,7 @@ std::unique_ptr<Transport> make_rc(engine::Token&, QueuePair& qp) {
 // On the UDP port that the queue pair's number names.
 template <class T>
 std::unique_ptr<Transport> make_on_port(engine::Token& token, QueuePair& qp) {
-  return std::make_unique<T>(qp, qp.adapter().datagrams(token, qp.number()));
+  return std::make_unique<T>(qp, qp.adapter().ports().datagrams(token, qp.number()));
 }
 
 // UC has no atomics (spec/wdp-uc 2.2), UD has Sends alone (spec/wdp-ud 4).

@@ -25,13 +25,13 @@ Outcome<std::unique_ptr<QueuePair>> QueuePair::create(QpInit& init) {
   Adapter& adapter = init.context->adapter();
   engine::Engine& engine = adapter.next_engine();
   std::unique_ptr<QueuePair> qp{new QueuePair(init, *traits, engine)};
-  const auto number = adapter.reserve_number(engine);
+  const auto number = adapter.ports().reserve_number(engine);
   if (!number.ok()) return fail(number.error());
   qp->number_ = *number;
   qp->counters_ = &adapter.counters().acquire(engine.number(), *number);
   auto h = engine.hold();
   qp->transport_ = traits->make_transport(h.token(), *qp);
-  adapter.publish(h.token(), *qp);
+  adapter.ports().publish(h.token(), *qp);
   return qp;
 }
 
@@ -65,7 +65,7 @@ QueuePair::~QueuePair() {
     // Before the number is another one's.
     send_cq().purge(number_);
     recv_cq().purge(number_);
-    adapter().release_number(h.token(), number_, known_);
+    adapter().ports().release_number(h.token(), number_, known_);
     if (counters_ != stats::nowhere().qp) {
       adapter().counters().release(engine_.number(), *counters_);
     }

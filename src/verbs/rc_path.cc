@@ -42,7 +42,7 @@ std::unique_ptr<port::ByteStream> make_bytes(engine::Token& token, EstablishedSt
     const drive::RdRoute route{
         .from = own.gid(), .scope = own.scope(), .segment = stream.tcp.emss()};
     auto bytes = std::make_unique<drive::RdBytes>(
-        qp.adapter().datagrams(token, stream.rd->own.qpn),
+        qp.adapter().ports().datagrams(token, stream.rd->own.qpn),
         std::make_unique<port::TcpStream>(std::move(stream.tcp)), route, *stream.rd);
     rd = bytes.get();
     return bytes;

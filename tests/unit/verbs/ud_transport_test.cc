@@ -21,6 +21,7 @@ class UdTransportTest : public PairTest {
   bool is_found() {
     auto h = qp->engine().hold();
     return adapter()
+        .ports()
         .datagrams(h.token(), qp->number())
         .wdp_socket()
         .demux()
