@@ -24,6 +24,9 @@ class Fd {
   bool valid() const { return fd_ >= 0; }
   int release() { return std::exchange(fd_, -1); }
   void reset();
+  // A second descriptor of the same file, where raise() would put it. Not valid where the process
+  // has none left; errno says so.
+  Fd duplicate() const;
 
  private:
   int fd_ = -1;

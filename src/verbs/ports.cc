@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <new>
 
 #include "base/log.h"
 #include "base/undo.h"
@@ -140,9 +141,13 @@ QueuePair* Ports::find(engine::Token& token, Qpn qpn) {
 drive::DatagramDriver& Ports::datagrams(engine::Token& token, Qpn qpn) {
   AdapterPort* const p = port_with(qpn);
   if (p->datagrams == nullptr) {
+    // The port keeps its number where there is no memory for the driver.
+    port::Fd shared = p->udp.duplicate();
+    if (!shared.valid()) throw std::bad_alloc{};
     auto socket =
-        std::make_unique<port::UdpSocket>(std::move(p->udp), drive::DatagramDriver::kBuffer);
+        std::make_unique<port::UdpSocket>(std::move(shared), drive::DatagramDriver::kBuffer);
     p->datagrams = &drive::DatagramDriver::start(token, *this, std::move(socket));
+    p->udp.reset();
     if (config::options().ud == config::Ud::reliable || config::options().rc == config::Rc::udp) {
       p->datagrams->enable_channels(port_of(qpn), config::options().datagram_crc,
                                     config::options().rc == config::Rc::udp);

@@ -28,7 +28,7 @@ bool has_fixed_numbers();
 struct AdapterPort {
   uint16_t number = 0;
   engine::Engine* engine = nullptr;
-  port::Fd udp;  // bound: the lock on the number; moves into `datagrams`
+  port::Fd udp;  // bound: the lock on the number, until `datagrams` has the socket
   drive::DatagramDriver* datagrams = nullptr;  // of the engine's holder, once it is needed
   port::TcpListener tcp;
   // To those who connect by number; set by the holder of `engine`.

@@ -42,15 +42,15 @@ struct Program {
     ibv_recv_wr* bad = nullptr;
     return ibv_post_recv(qp, &wr, &bad);
   }
-  // To a group, or nullptr.
-  int post_send(ibv_qp* qp, ibv_ah* to) {
+  // To all of a group, to one queue pair, or nullptr.
+  int post_send(ibv_qp* qp, ibv_ah* to, uint32_t number = 0xffffff) {
     fill(memory, kSize, 5);
     ibv_sge piece{address(0), kSize, mr->lkey};
     ibv_send_wr wr{};
     wr.sg_list = &piece;
     wr.num_sge = 1;
     wr.opcode = IBV_WR_SEND;
-    if (to != nullptr) wr.wr.ud = {.ah = to, .remote_qpn = 0xffffff, .remote_qkey = kQKey};
+    if (to != nullptr) wr.wr.ud = {.ah = to, .remote_qpn = number, .remote_qkey = kQKey};
     ibv_send_wr* bad = nullptr;
     return ibv_post_send(qp, &wr, &bad);
   }
@@ -143,6 +143,29 @@ TEST(MissingPiece, CreatingAQueuePairLeavesNoDeafPort) {
     }
     CHECK_IN_CHILD(6, p.post_receive(pair[1]) == 0 && p.post_send(pair[0], nullptr) == 0);
     CHECK_IN_CHILD(7, p.comes(0));
+    return missed ? kMissed : kLasted;
+  });
+}
+
+// The port keeps its number on UDP for those that come after.
+TEST(MissingPiece, CreatingAQueuePairOfDatagramsLeavesNoDeafPort) {
+  without_each_piece([](long n) {
+    Program p;
+    const MissingPiece piece{n};
+    ibv_qp* const first = p.create(IBV_QPT_UD);
+    const bool missed = MissingPiece::missed();
+    CHECK_IN_CHILD(2, first != nullptr || missed);
+    ibv_qp* const sender = p.create_ud();
+    ibv_qp* const receiver = p.create_ud();
+    CHECK_IN_CHILD(3, sender != nullptr && receiver != nullptr);
+    ibv_ah_attr to{};
+    to.is_global = 1;
+    to.port_num = 1;
+    CHECK_IN_CHILD(4, ibv_query_gid(p.context, 1, 0, &to.grh.dgid) == 0);
+    ibv_ah* const ah = ibv_create_ah(p.pd, &to);
+    CHECK_IN_CHILD(5, ah != nullptr && p.post_receive(receiver) == 0);
+    CHECK_IN_CHILD(6, p.post_send(sender, ah, receiver->qp_num) == 0);
+    CHECK_IN_CHILD(7, p.comes(Program::kGrh));
     return missed ? kMissed : kLasted;
   });
 }
