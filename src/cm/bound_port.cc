@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/log.h"
 #include "cm/port_taken.h"
 #include "port/both_ports.h"
 #include "port/udp_bind.h"
@@ -50,15 +49,15 @@ int BoundPort::listen(const port::Address& at, int backlog,
   return started.error().code;
 }
 
-// spec/wdp 4.9: A PS_TCP listener binds UDP as well, for UC; where that port is taken ... it serves
-// RC alone and says so.
-port::Fd BoundPort::take_udp(const port::Address& at, bool one_family) {
-  if (udp_.valid()) return std::move(udp_);
-  auto udp = port::bind_udp(at, one_family);
-  if (udp.ok()) return std::move(*udp);
-  WEFT_LOG(warn, "rdma_listen: UDP port %u: %s; RC alone is served there, and no UC", at.port(),
-           udp.error().to_string().c_str());
-  return {};
+Result<port::Fd, port::SystemError> BoundPort::share_udp(const port::Address& at, bool one_family) {
+  if (!udp_.valid()) {
+    auto bound = port::bind_udp(at, one_family);
+    if (!bound.ok()) return fail(bound.error());
+    udp_ = std::move(*bound);
+  }
+  port::Fd shared = udp_.duplicate();
+  if (!shared.valid()) return fail(port::SystemError{errno, "fcntl"});
+  return shared;
 }
 
 }  // namespace weft::cm

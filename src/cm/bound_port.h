@@ -1,5 +1,5 @@
-// The port number that an id of RDMA_PS_TCP keeps between bind() or resolve_address() and its use:
-// to connect from, or to listen at.
+// The port number that an id of RDMA_PS_TCP keeps from bind() or resolve_address() on: to connect
+// from, or to listen at.
 #pragma once
 
 #include "port/fd.h"
@@ -7,7 +7,8 @@
 
 namespace weft::cm {
 
-// Engine holder. Functions that return int give 0 or an errno value, and say why.
+// Engine holder. Functions that return int give 0 or an errno value, and say why where somebody
+// else has the port.
 class BoundPort {
  public:
   // Keeps the port of `at` on TCP. Where it is 0 the kernel chooses one that UDP has, too, for a
@@ -23,10 +24,12 @@ class BoundPort {
 
   // Takes connections on TCP from now on. `at`: for the sentence.
   int listen(const port::Address& at, int backlog, std::optional<uint8_t> type_of_service);
-  port::TcpListener take_listener() { return std::move(tcp_); }
-  // The UDP socket of the same number, which is bound now where it was not before. Invalid where
-  // somebody else has it, and says so.
-  port::Fd take_udp(const port::Address& at, bool one_family);
+  port::TcpListener& tcp() { return tcp_; }
+  // Another descriptor of the UDP socket of the same number, which is bound now where it was not
+  // before. Errors: of bind(2), where somebody else has it; EMFILE.
+  Result<port::Fd, port::SystemError> share_udp(const port::Address& at, bool one_family);
+  // The number is kept on TCP alone from now on.
+  void close_udp() { udp_.reset(); }
   // To connect from it by TCP.
   port::Fd take_socket() {
     udp_.reset();
@@ -39,7 +42,7 @@ class BoundPort {
 
  private:
   port::TcpListener tcp_;
-  port::Fd udp_;  // where the kernel chose the number
+  port::Fd udp_;  // where the kernel chose the number, or it was shared
   bool any_ = false;
 };
 

@@ -4,7 +4,6 @@
 #include <cerrno>
 
 #include "base/log.h"
-#include "base/undo.h"
 #include "cm/active_start_outcome.h"
 #include "cm/call_outcome.h"
 #include "cm/lingering_close.h"
@@ -82,22 +81,15 @@ int ConnectionId::start_listening(Token& token, int backlog) {
     const port::Address at = source_.valid() ? source_ : port::Address::any(AF_INET, 0);
     if (const int error = bind_socket(at); error != 0) return error;
   }
-  if (const int error = port_.listen(source_, backlog, type_of_service_); error != 0) return error;
-  listener_ = &Listener::start(token, *this, port_.take_listener());
-  Undo listening{[&] { std::exchange(listener_, nullptr)->stop(token); }};
-  if (port::Fd udp = port_.take_udp(source_, one_family_); udp.valid()) {
-    datagram_listener_ =
-        &DatagramListener::start(token, *this, wire::CtlService::uc, std::move(udp));
-  }
-  listening.done();
-  return 0;
+  return listening_.start(
+      token, port_, source_,
+      {.backlog = backlog, .type_of_service = type_of_service_, .one_family = one_family_});
 }
 
 void ConnectionId::stop(Token& token) {
   set_under_way(false);
+  listening_.stop(token);
   port_.close();
-  if (listener_ != nullptr) std::exchange(listener_, nullptr)->stop(token);
-  if (datagram_listener_ != nullptr) std::exchange(datagram_listener_, nullptr)->stop(token);
   start_.cancel(token);
   // Who wants to connect is not left waiting.
   request_.reject(token, stats::CmRejection::id_gone, {});
@@ -331,54 +323,23 @@ int ConnectionId::establish() {
 // --- the side that is connected to: requests come to a listener as children, and wait for the
 // program's answer
 
-void ConnectionId::connection_requested(Token& token, PassiveStart& start,
-                                        const mpa::Responder::Request& request) {
-  // First what may find no memory: after that nothing is left half done.
-  Made made = make_child(token);
+PassiveStartHandler* ConnectionId::connection_requested(Token& token,
+                                                        const ConnectionRequest& request) {
+  std::unique_ptr<ConnectionId, void (*)(ConnectionId*)> child{
+      new ConnectionId(adapter_, channel_, engine::Engine::of(token)),
+      [](ConnectionId* id) { delete id; }};
   // What one side may have outstanding the other has to serve.
-  made->parameters_ = {.responder_resources = reads(request.ord),
-                       .initiator_depth = reads(request.ird)};
-  begin_request(*made, start.tcp().local(), start.tcp().peer());
-  made->request_ = PendingRequest{start};
-  if (!announce(token, *made, request.private_data)) {
-    stats::count(token.runtime().counters().cm_rejected, stats::CmRejection::channel_gone);
-    start.reject(token, {});
-    return;
-  }
+  child->parameters_ = {.responder_resources = reads(request.ord),
+                        .initiator_depth = reads(request.ird)};
+  begin_request(*child, request.local, request.peer);
+  child->request_ = request.pending;
+  if (!announce(token, *child, copy(request.private_data))) return nullptr;
   // The thread that takes the event has to get the engine before it can do anything to the child.
-  start.hand_over(*made.release());
-  if (crowded()) {
-    stats::count(token.runtime().counters().accept_paused, stats::AcceptPause::backlog);
-    listener_->pause(token, true);
-  }
-}
-
-std::optional<wire::RejReason> ConnectionId::datagram_requested(Token& token,
-                                                                const DatagramCall& call,
-                                                                const wdp::Handshake& handshake) {
-  if (crowded()) return wire::RejReason::no_resources;
-  const wire::WdpCtl& req = handshake.peer();
-  Made made = make_child(token);
-  made->parameters_ = {.responder_resources = reads(req.ord), .initiator_depth = reads(req.ird)};
-  const wdp::Path& path = handshake.path();
-  begin_request(*made, port::Address::from_gid(path.from, source_.port(), source_.scope()),
-                port::Address::from_gid(path.to.address, path.to.port, source_.scope()));
-  made->request_ = PendingRequest{call};
-  if (!announce(token, *made, copy(req.private_data))) {
-    stats::count(token.runtime().counters().cm_rejected, stats::CmRejection::channel_gone);
-    return wire::RejReason::application;
-  }
-  (void)made.release();
-  return {};
-}
-
-ConnectionId::Made ConnectionId::make_child(Token& token) {
-  return Made{new ConnectionId(adapter_, channel_, engine::Engine::of(token)),
-              [](ConnectionId* id) { delete id; }};
+  return child.release();
 }
 
 void ConnectionId::caught_up(Token& token) {
-  if (listener_ != nullptr) listener_->pause(token, false);
+  listening_.resume(token);
 }
 
 void ConnectionId::start_gone(Token& token, PassiveStart&) {

@@ -6,13 +6,12 @@
 //   passive:  RC  PendingRequest (a PassiveStart) ------+--> ParkedConnection, until there is a
 //   pair
 //             UC  PendingRequest (a DatagramCall) --> DatagramCaller::accept()
-//   listener: Listener, DatagramListener --> children
+//   listener: ListeningPort --> children
 #pragma once
 
 #include "cm/basic_id.h"
 #include "cm/bound_port.h"
-#include "cm/datagram_listener.h"
-#include "cm/listener.h"
+#include "cm/listening_port.h"
 #include "cm/pair_setup.h"
 #include "cm/parked_connection.h"
 #include "cm/pending_request.h"
@@ -25,8 +24,7 @@ namespace weft::cm {
 class ConnectionId final : public BasicId,
                            private RetryingStartHandler,
                            private PassiveStartHandler,
-                           private ListenerHandler,
-                           private DatagramListenerHandler,
+                           private ListeningPortHandler,
                            private ParkedConnectionHandler,
                            private verbs::ConnectionObserver {
  public:
@@ -46,7 +44,6 @@ class ConnectionId final : public BasicId,
  private:
   using BasicId::BasicId;
   ~ConnectionId() override = default;
-  using Made = std::unique_ptr<ConnectionId, void (*)(ConnectionId*)>;
 
   // BasicId
   int bind_socket(const port::Address& at) override;
@@ -61,12 +58,10 @@ class ConnectionId final : public BasicId,
   // PassiveStartHandler, of a child that waits for the program
   void request_came(engine::Token&, PassiveStart&, const mpa::Responder::Request&) override {}
   void start_gone(engine::Token& token, PassiveStart& start) override;
-  // ListenerHandler
-  void connection_requested(engine::Token& token, PassiveStart& start,
-                            const mpa::Responder::Request& request) override;
-  // DatagramListenerHandler
-  std::optional<wire::RejReason> datagram_requested(engine::Token& token, const DatagramCall& call,
-                                                    const wdp::Handshake& handshake) override;
+  // ListeningPortHandler
+  bool crowded() const override { return BasicId::crowded(); }
+  PassiveStartHandler* connection_requested(engine::Token& token,
+                                            const ConnectionRequest& request) override;
   // ParkedConnectionHandler
   void parked_connection_lost(engine::Token& token) override;
   // verbs::ConnectionObserver. The stream of RC is there when join() is through.
@@ -85,7 +80,6 @@ class ConnectionId final : public BasicId,
                     std::vector<std::byte> private_data = {});
   void call(engine::Token& token);
   // Passive side
-  Made make_child(engine::Token& token);
   void accepted(engine::Token& token, verbs::QueuePair* pair, Started&& started);
   int accept_call(verbs::QueuePair* pair, const ConnectionParameters& parameters);
   static int no_peer(verbs::QueuePair* pair);
@@ -108,10 +102,9 @@ class ConnectionId final : public BasicId,
 
   // Of the home's holder.
   BoundPort port_;
+  ListeningPort listening_{*this};
   RetryingStart start_{*this};
   PendingRequest request_;  // of a child: who waits for the program's answer
-  Listener* listener_ = nullptr;
-  DatagramListener* datagram_listener_ = nullptr;
   ParkedConnection* parked_connection_ = nullptr;
   verbs::QueuePair* pair_ = nullptr;
   bool program_leads_ = false;  // UC: the queue pair is the program's business

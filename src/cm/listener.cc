@@ -6,8 +6,8 @@ namespace weft::cm {
 
 using engine::Token;
 
-Listener& Listener::start(Token& token, ListenerHandler& handler, port::TcpListener tcp) {
-  auto owned = std::unique_ptr<Listener>{new Listener(handler, std::move(tcp))};
+Listener& Listener::start(Token& token, ListenerHandler& handler, port::TcpListener& tcp) {
+  auto owned = std::unique_ptr<Listener>{new Listener(handler, tcp)};
   Listener& l = *owned;
   // Without a descriptor of its own: the acceptor watches the socket.
   token.runtime().add(token, std::move(owned), -1, false, false);
@@ -19,7 +19,6 @@ Listener& Listener::start(Token& token, ListenerHandler& handler, port::TcpListe
 
 void Listener::stop(Token& token) {
   if (acceptor_ != nullptr) acceptor_->stop(token);
-  tcp_.close();
   token.runtime().remove(token, *this);
 }
 

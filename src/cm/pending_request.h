@@ -23,8 +23,6 @@ class PendingRequest {
     return start_ != nullptr ? std::optional{start_->most_private_data()} : std::nullopt;
   }
 
-  // What comes after this is told to another handler.
-  void hand_over(PassiveStartHandler& handler) { start_->hand_over(handler); }
   // The peer has gone away.
   void gone() { *this = {}; }
   // Yes, over TCP. Nothing: the peer has gone away. Nobody waits afterwards. Where it throws, the

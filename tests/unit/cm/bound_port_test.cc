@@ -23,7 +23,7 @@ TEST(BoundPort, TheKernelsChoiceIsKeptOnTcpAndUdp) {
   const auto other = port::bind_udp(here(p.number()));
   ASSERT_FALSE(other.ok());
   EXPECT_EQ(other.error().code, EADDRINUSE);
-  EXPECT_TRUE(p.take_udp(here(p.number()), false).valid());
+  EXPECT_TRUE(p.share_udp(here(p.number()), false).ok());
 }
 
 TEST(BoundPort, OneOfTheProgramsChoiceIsThatOne) {
@@ -53,7 +53,7 @@ TEST(BoundPort, WithoutItsNumberOnUdp) {
   ASSERT_EQ(p.bind_tcp(here(0), false), 0);
   const auto other = port::bind_udp(here(p.number()));
   ASSERT_TRUE(other.ok());
-  EXPECT_FALSE(p.take_udp(here(p.number()), false).valid());
+  EXPECT_FALSE(p.share_udp(here(p.number()), false).ok());
 }
 
 TEST(BoundPort, ToConnectFromItNothingIsLeftBehind) {

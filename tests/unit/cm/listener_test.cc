@@ -34,7 +34,7 @@ TEST(Listener, WantOfMemoryIsARejection) {
   Listener* listener = nullptr;
   {
     auto h = (*engine)->hold();
-    listener = &Listener::start(h.token(), handler, std::move(*tcp));
+    listener = &Listener::start(h.token(), handler, *tcp);
   }
   auto peer = port::TcpStream::connect({}, where);
   ASSERT_TRUE(peer.ok());

@@ -1,0 +1,83 @@
+#include "cm/listening_port.h"
+
+#include "base/log.h"
+#include "base/undo.h"
+
+namespace weft::cm {
+
+using engine::Token;
+
+// spec/wdp 4.9: A PS_TCP listener binds UDP as well, for UC; where that port is taken ... it serves
+// RC alone and says so.
+//
+// listen(2) is the last step: a socket that listens cannot stop that and keep its number.
+int ListeningPort::start(Token& token, BoundPort& port, const port::Address& at,
+                         const Settings& settings) {
+  at_ = at;
+  Undo begun{[&] { stop(token); }};
+  tcp_ = &Listener::start(token, *this, port.tcp());
+  auto udp = port.share_udp(at, settings.one_family);
+  if (udp.ok()) {
+    udp_ = &DatagramListener::start(token, *this, wire::CtlService::uc, std::move(*udp));
+  }
+  const int error = port.listen(at, settings.backlog, settings.type_of_service);
+  if (error != 0) return error;
+  begun.done();
+  port.close_udp();
+  if (!udp.ok()) {
+    WEFT_LOG(warn, "rdma_listen: UDP port %u: %s; RC alone is served there, and no UC", at.port(),
+             udp.error().to_string().c_str());
+  }
+  return 0;
+}
+
+void ListeningPort::resume(Token& token) {
+  if (tcp_ != nullptr) tcp_->pause(token, false);
+}
+
+void ListeningPort::stop(Token& token) {
+  if (tcp_ != nullptr) std::exchange(tcp_, nullptr)->stop(token);
+  if (udp_ != nullptr) std::exchange(udp_, nullptr)->stop(token);
+}
+
+void ListeningPort::connection_requested(Token& token, PassiveStart& start,
+                                         const mpa::Responder::Request& request) {
+  PassiveStartHandler* const child =
+      handler_.connection_requested(token, {.pending = PendingRequest{start},
+                                            .local = start.tcp().local(),
+                                            .peer = start.tcp().peer(),
+                                            .ird = request.ird,
+                                            .ord = request.ord,
+                                            .private_data = request.private_data});
+  if (child == nullptr) {
+    stats::count(token.runtime().counters().cm_rejected, stats::CmRejection::channel_gone);
+    start.reject(token, {});
+    return;
+  }
+  start.hand_over(*child);
+  if (handler_.crowded()) {
+    stats::count(token.runtime().counters().accept_paused, stats::AcceptPause::backlog);
+    tcp_->pause(token, true);
+  }
+}
+
+std::optional<wire::RejReason> ListeningPort::datagram_requested(Token& token,
+                                                                 const DatagramCall& call,
+                                                                 const wdp::Handshake& handshake) {
+  if (handler_.crowded()) return wire::RejReason::no_resources;
+  const wire::WdpCtl& req = handshake.peer();
+  const wdp::Path& path = handshake.path();
+  const bool taken =
+      handler_.connection_requested(
+          token, {.pending = PendingRequest{call},
+                  .local = port::Address::from_gid(path.from, at_.port(), at_.scope()),
+                  .peer = port::Address::from_gid(path.to.address, path.to.port, at_.scope()),
+                  .ird = req.ird,
+                  .ord = req.ord,
+                  .private_data = req.private_data}) != nullptr;
+  if (taken) return {};
+  stats::count(token.runtime().counters().cm_rejected, stats::CmRejection::channel_gone);
+  return wire::RejReason::application;
+}
+
+}  // namespace weft::cm
