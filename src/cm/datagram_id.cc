@@ -132,8 +132,12 @@ int DatagramId::start_listening(Token& token, int) {
     const port::Address at = source_.valid() ? source_ : port::Address::any(AF_INET, 0);
     if (const int error = bind_socket(at); error != 0) return error;
   }
+  // It keeps its port where there is no memory to listen there.
+  port::Fd shared = bound_.duplicate();
+  if (!shared.valid()) return errno;
   listener_ =
-      &DatagramListener::start(token, *this, wire::CtlService::ud_resolution, std::move(bound_));
+      &DatagramListener::start(token, *this, wire::CtlService::ud_resolution, std::move(shared));
+  bound_.reset();
   return 0;
 }
 

@@ -18,6 +18,14 @@ bool listens(sockaddr_in at) {
   return there;
 }
 
+// Has somebody this port, whether he listens or not?
+bool is_taken(sockaddr_in at, int type) {
+  const int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+  const bool taken = bind(fd, any_of(at), sizeof at) != 0 && errno == EADDRINUSE;
+  close(fd);
+  return taken;
+}
+
 int listen_without(rdma_port_space space, long n) {
   rdma_event_channel* const channel = rdma_create_event_channel();
   rdma_cm_id* id = nullptr;
@@ -30,11 +38,13 @@ int listen_without(rdma_port_space space, long n) {
   const bool missed = MissingPiece::missed();
   CHECK_IN_CHILD(4, result == 0 || (missed && result == ENOMEM));
   const bool by_tcp = space == RDMA_PS_TCP;
+  const int type = by_tcp ? SOCK_STREAM : SOCK_DGRAM;
   CHECK_IN_CHILD(5, result == 0 || !listens(at));
-  CHECK_IN_CHILD(6, result == 0 || rdma_listen(id, 4) == 0);
-  CHECK_IN_CHILD(7, listens(at) == by_tcp);
-  CHECK_IN_CHILD(8, rdma_destroy_id(id) == 0);
-  CHECK_IN_CHILD(9, !listens(at));
+  CHECK_IN_CHILD(6, is_taken(at, type));
+  CHECK_IN_CHILD(7, result == 0 || rdma_listen(id, 4) == 0);
+  CHECK_IN_CHILD(8, listens(at) == by_tcp);
+  CHECK_IN_CHILD(9, rdma_destroy_id(id) == 0);
+  CHECK_IN_CHILD(10, !listens(at) && !is_taken(at, type));
   return missed ? kMissed : kLasted;
 }
 
