@@ -38,6 +38,7 @@ stats::ReplyRefusal why(const mpa::Initiator::Refused& refused) {
 // What the kernel says of a connection that could not be made.
 DialEnd end_for(int error) {
   if (error == ECONNREFUSED) return DialEnd::nobody_listens;
+  if (error == ENOMEM) return DialEnd::no_memory;
   return error == ETIMEDOUT ? DialEnd::timed_out : DialEnd::unreachable;
 }
 
@@ -78,17 +79,20 @@ void ActiveStart::connect(Token& token, port::Fd bound) {
   initiator_ = mpa::Initiator{plan_.offer};
   token.runtime().counters().dials.add();
   auto tcp = socket_to_peer(std::move(bound));
-  if (!tcp.ok()) {
-    // Told at the next turn: the caller is not ready to hear it.
-    state_ = State::failed_at_start;
-    start_error_ = tcp.error().code;
-    token.runtime().set_deadline(token, *this, token.now());
-    return;
-  }
+  if (!tcp.ok()) return fail_at_start(token, tcp.error().code);
   tcp_ = std::move(*tcp);
   state_ = State::connecting;
-  token.runtime().rewatch(token, *this, tcp_.fd(), false, true);
   watch(token);
+  token.runtime().guard(
+      token, [&] { token.runtime().rewatch(token, *this, tcp_.fd(), false, true); },
+      [&] { fail_at_start(token, ENOMEM); });
+}
+
+// Told at the next turn: the caller is not ready to hear it.
+void ActiveStart::fail_at_start(Token& token, int error) {
+  state_ = State::failed_at_start;
+  start_error_ = error;
+  token.runtime().set_deadline(token, *this, token.now());
 }
 
 // Until the start-up is over, or silence is to be reported.
@@ -109,19 +113,18 @@ void ActiveStart::look_for_answers(Token& token) {
 }
 
 void ActiveStart::on_deadline(Token& token) {
-  if (state_ != State::failed_at_start && token.now() < until_) {
-    look_for_answers(token);
-    return;
-  }
-  if (state_ != State::failed_at_start) {
-    fail(token, DialEnd::timed_out,
-         {.kind = ActiveStartFailure::Kind::timed_out, .error = ETIMEDOUT});
-    return;
-  }
-  fail(token, end_for(start_error_),
-       {.kind = start_error_ == ECONNREFUSED ? ActiveStartFailure::Kind::refused
-                                             : ActiveStartFailure::Kind::unreachable,
-        .error = start_error_});
+  const bool failed = state_ == State::failed_at_start;
+  if (!failed && token.now() < until_) return look_for_answers(token);
+  fail_by_system(token, failed ? start_error_ : ETIMEDOUT);
+}
+
+void ActiveStart::fail_by_system(Token& token, int error) {
+  using Kind = ActiveStartFailure::Kind;
+  fail(token, end_for(error),
+       {.kind = error == ECONNREFUSED ? Kind::refused
+                : error == ETIMEDOUT  ? Kind::timed_out
+                                      : Kind::unreachable,
+        .error = error});
 }
 
 void ActiveStart::on_ready(Token& token, bool readable, bool writable) {
@@ -133,14 +136,7 @@ void ActiveStart::on_ready(Token& token, bool readable, bool writable) {
 }
 
 void ActiveStart::connected(Token& token) {
-  if (const int error = tcp_.connect_result(); error != 0) {
-    fail(token, end_for(error),
-         {.kind = error == ECONNREFUSED ? ActiveStartFailure::Kind::refused
-                  : error == ETIMEDOUT  ? ActiveStartFailure::Kind::timed_out
-                                        : ActiveStartFailure::Kind::unreachable,
-          .error = error});
-    return;
-  }
+  if (const int error = tcp_.connect_result(); error != 0) return fail_by_system(token, error);
   // On one host the kernel may pick the target as the source port, and the socket talks to itself
   // (spec/addressing 5.4).
   const port::Address local = tcp_.local();

@@ -74,6 +74,8 @@ class ActiveStart final : public engine::EventHandler {
 
   void connect(engine::Token& token, port::Fd bound);
   Result<port::TcpStream, port::SystemError> socket_to_peer(port::Fd bound);
+  void fail_at_start(engine::Token& token, int error);
+  void fail_by_system(engine::Token& token, int error);
   void watch(engine::Token& token);
   void look_for_answers(engine::Token& token);
   void connected(engine::Token& token);

@@ -134,9 +134,8 @@ void Engine::retire_memory() {
 
 void Engine::add(Token& token, std::unique_ptr<EventHandler> handler, int fd, bool read,
                  bool write) {
-  EventHandler& s = *handler.release();  // owned through handlers_ from now on
-  handlers_.push_back(s);
-  rewatch(token, s, fd, read, write);
+  rewatch(token, *handler, fd, read, write);
+  handlers_.push_back(*handler.release());  // owned through handlers_ from now on
 }
 
 void Engine::rewatch(Token&, EventHandler& handler, int fd, bool read, bool write) {

@@ -26,7 +26,8 @@ class Runtime {
   virtual ~Runtime() = default;
 
   // --- handlers
-  // Takes over the handler and watches `fd` for it; -1: nothing.
+  // Takes over the handler and watches `fd` for it; -1: nothing. Throws std::bad_alloc where `fd`
+  // cannot be watched, and the handler is gone then.
   virtual void add(Token& token, std::unique_ptr<EventHandler> handler, int fd, bool read,
                    bool write) = 0;
   // Stops watching. The handler is deleted when the turn is over.
@@ -34,7 +35,8 @@ class Runtime {
   // Lets go of a handler that somebody else owns: no bell, deadline or descriptor of it is left
   // behind.
   virtual void forget(Token& token, EventHandler& handler) = 0;
-  // Watches another descriptor for the handler; -1: none.
+  // Watches another descriptor for the handler; -1: none. Throws std::bad_alloc where it cannot be
+  // watched, and none is then.
   virtual void rewatch(Token& token, EventHandler& handler, int fd, bool read, bool write) = 0;
   void want_read(Token& token, EventHandler& handler, bool on) {
     if (handler.wants_read_ != on) update_interest(token, handler, on, handler.wants_write_);

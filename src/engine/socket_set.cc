@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/log.h"
@@ -44,12 +45,13 @@ void SocketSet::watch(EventHandler& handler, int fd, bool read, bool write) {
   handler.wants_read_ = read;
   handler.wants_write_ = write;
   if (fd < 0) return;
-  if (!control(EPOLL_CTL_ADD, handler)) {
-    WEFT_LOG(error,
-             "descriptor %d cannot be watched: %s; its connection will not move. Remedy: raise "
-             "fs.epoll.max_user_watches",
-             fd, std::strerror(errno));
-  }
+  if (control(EPOLL_CTL_ADD, handler)) return;
+  handler.fd_ = -1;
+  WEFT_LOG(error,
+           "descriptor %d cannot be watched: %s; what needs it fails. Remedy: raise "
+           "fs.epoll.max_user_watches",
+           fd, std::strerror(errno));
+  throw std::bad_alloc{};
 }
 
 void SocketSet::update(EventHandler& handler, bool read, bool write) {

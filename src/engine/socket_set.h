@@ -19,7 +19,8 @@ class SocketSet {
   SocketSet(port::Fd set, stats::EngineCounters& counters)
       : set_(std::move(set)), counters_(counters) {}
 
-  // Watches `fd` for the handler, and no longer what was watched for it; -1: nothing.
+  // Watches `fd` for the handler, and no longer what was watched for it; -1: nothing. Throws
+  // std::bad_alloc where the kernel has no room for it, and nothing is watched then.
   void watch(EventHandler& handler, int fd, bool read, bool write);
   void update(EventHandler& handler, bool read, bool write);
   // What is ready now: the first `events.size()` - 1 sockets, and the one that is left out. epoll

@@ -3,6 +3,7 @@
 
 #include "tests/abi/cm_fixture.h"
 #include "tests/abi/missing_piece.h"
+#include "tests/support/refused_calls.h"
 #include "tests/support/sanitizer.h"
 
 #ifndef WEFT_SANITIZER
@@ -53,6 +54,58 @@ TEST(CmMissingPiece, AnIdThatIsNotToldToListenDoesNot) {
 }
 TEST(CmMissingPiece, AnIdOfDatagramsListensAfterItHadNoMemoryTo) {
   without_each_piece([](long n) { return listen_without(RDMA_PS_UDP, n); });
+}
+
+// The kernel watches as many sockets of a user as fs.epoll.max_user_watches says. This thread has
+// no more from here on. False: this kernel cannot be made to refuse a call.
+bool no_more_watches() {
+  return refuse_call(SYS_epoll_ctl, ENOSPC);
+}
+
+TEST(CmMissingWatch, AnIdThatCannotListenSaysSo) {
+  for (const rdma_port_space space : {RDMA_PS_TCP, RDMA_PS_UDP}) {
+    EXPECT_EQ(in_child([&] {
+                rdma_event_channel* const channel = rdma_create_event_channel();
+                rdma_cm_id* id = nullptr;
+                CHECK_IN_CHILD(2, rdma_create_id(channel, &id, nullptr, space) == 0);
+                sockaddr_in at = loopback();
+                CHECK_IN_CHILD(3, rdma_bind_addr(id, any_of(at)) == 0);
+                at.sin_port = rdma_get_src_port(id);
+                if (!no_more_watches()) return 0;
+                CHECK_IN_CHILD(4, errno_of(rdma_listen(id, 4)) == ENOMEM);
+                CHECK_IN_CHILD(5, !listens(at));
+                CHECK_IN_CHILD(6, is_taken(at, space == RDMA_PS_TCP ? SOCK_STREAM : SOCK_DGRAM));
+                return 0;
+              }),
+              0);
+  }
+}
+
+TEST(CmMissingWatch, AnIdThatCannotConnectSaysSo) {
+  EXPECT_EQ(in_child([] {
+              rdma_event_channel* const channel = rdma_create_event_channel();
+              rdma_cm_id* listener = nullptr;
+              rdma_cm_id* client = nullptr;
+              CHECK_IN_CHILD(2, rdma_create_id(channel, &listener, nullptr, RDMA_PS_TCP) == 0);
+              CHECK_IN_CHILD(3, rdma_create_id(channel, &client, nullptr, RDMA_PS_TCP) == 0);
+              sockaddr_in at = loopback();
+              CHECK_IN_CHILD(4, rdma_bind_addr(listener, any_of(at)) == 0);
+              CHECK_IN_CHILD(5, rdma_listen(listener, 4) == 0);
+              at.sin_port = rdma_get_src_port(listener);
+              CHECK_IN_CHILD(6, rdma_resolve_addr(client, nullptr, any_of(at), 2000) == 0);
+              CHECK_IN_CHILD(7, next_event(channel)->event == RDMA_CM_EVENT_ADDR_RESOLVED);
+              CHECK_IN_CHILD(8, rdma_resolve_route(client, 2000) == 0);
+              CHECK_IN_CHILD(9, next_event(channel)->event == RDMA_CM_EVENT_ROUTE_RESOLVED);
+              rdma_conn_param p = parameters();
+              CHECK_IN_CHILD(10, create_qp(client) == 0);
+              if (!no_more_watches()) return 0;
+              CHECK_IN_CHILD(11, rdma_connect(client, &p) == 0);
+              const OwnedEvent told = next_event(channel);
+              CHECK_IN_CHILD(12, told->event == RDMA_CM_EVENT_CONNECT_ERROR);
+              CHECK_IN_CHILD(13, told->status == -ENOMEM);
+              return 0;
+            }),
+            0);
 }
 
 // What accept() says is what the peer hears.

@@ -1,5 +1,6 @@
 #include "engine/engine.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -24,6 +25,23 @@ TEST_F(EngineTest, OneHolderAtATime) {
   const Time now = second.token().now();
   EXPECT_LE(now, Engine::clock());
   EXPECT_EQ(second.token().now(), now);
+}
+
+// epoll(7) watches no regular file, as it watches no socket where the user's watches are used up.
+TEST_F(EngineTest, AHandlerWhoseDescriptorCannotBeWatchedIsNotTaken) {
+  const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(file, 0);
+  Listener& other = add(false);
+  Hold h = engine->hold();
+  EXPECT_THROW(engine->add(h.token(), std::make_unique<Listener>(diary), file, true, false),
+               std::bad_alloc);
+  EXPECT_EQ(diary.now().deleted, 1);
+  EXPECT_THROW(engine->rewatch(h.token(), other, file, true, false), std::bad_alloc);
+  EXPECT_EQ(diary.now().deleted, 1);
+  // It goes on, with none.
+  engine->rewatch(h.token(), other, sockets[0], true, false);
+  engine->remove(h.token(), other);
+  ::close(file);
 }
 
 // Nobody polls: the helper hears the socket.
