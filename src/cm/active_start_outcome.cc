@@ -5,10 +5,6 @@
 namespace weft::cm {
 namespace {
 
-// InfiniBand 12.6.7.2, table 108.
-constexpr int kInvalidServiceId = 8;
-constexpr int kConsumerDefined = 28;
-
 FailureEvent unreachable(int error) {
   switch (error) {
     case 0:
@@ -34,9 +30,9 @@ FailureEvent failure_event(const ActiveStartFailure& failure, config::Identity i
   using Kind = ActiveStartFailure::Kind;
   switch (failure.kind) {
     case Kind::rejected:
-      return {EventKind::rejected, iwarp ? -ECONNREFUSED : kConsumerDefined};
+      return {EventKind::rejected, iwarp ? -ECONNREFUSED : rej_reason::kConsumerDefined};
     case Kind::refused:
-      return {EventKind::rejected, iwarp ? -ECONNREFUSED : kInvalidServiceId};
+      return {EventKind::rejected, iwarp ? -ECONNREFUSED : rej_reason::kInvalidServiceId};
     case Kind::timed_out:
       return {EventKind::unreachable, -ETIMEDOUT};
     case Kind::unreachable:

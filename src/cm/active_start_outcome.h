@@ -19,6 +19,13 @@
 
 namespace weft::cm {
 
+// Reasons of InfiniBand's REJ (12.6.7.2, table 108), which are the status of a rejection.
+namespace rej_reason {
+inline constexpr int kNoResources = 3;
+inline constexpr int kInvalidServiceId = 8;
+inline constexpr int kConsumerDefined = 28;
+}  // namespace rej_reason
+
 struct FailureEvent {
   EventKind kind{};
   int status = 0;

@@ -8,10 +8,6 @@ namespace {
 using wdp::Handshake;
 using wire::RejReason;
 
-// InfiniBand 12.6.7.2, table 108.
-constexpr int kNoResources = 3;
-constexpr int kInvalidServiceId = 8;
-constexpr int kConsumerDefined = 28;
 // InfiniBand 12.11.2.2, table 127.
 constexpr int kSidrUnsupported = 1;
 constexpr int kSidrReject = 2;
@@ -25,12 +21,12 @@ FailureEvent uc_failure(const Handshake& handshake, config::Identity identity) {
     case Handshake::Failure::rejected:
       switch (static_cast<RejReason>(handshake.peer().reason)) {
         case RejReason::application:
-          return {EventKind::rejected, iwarp ? -ECONNREFUSED : kConsumerDefined};
+          return {EventKind::rejected, iwarp ? -ECONNREFUSED : rej_reason::kConsumerDefined};
         case RejReason::no_listener:
         case RejReason::service_mismatch:
-          return {EventKind::rejected, iwarp ? -ECONNREFUSED : kInvalidServiceId};
+          return {EventKind::rejected, iwarp ? -ECONNREFUSED : rej_reason::kInvalidServiceId};
         case RejReason::no_resources:
-          return {EventKind::rejected, iwarp ? -ECONNREFUSED : kNoResources};
+          return {EventKind::rejected, iwarp ? -ECONNREFUSED : rej_reason::kNoResources};
         default:
           return {EventKind::connect_error, -EPROTO};
       }
