@@ -12,6 +12,10 @@ namespace weft::cm {
 
 class BringUpTimes {
  public:
+  // How long the passive side waits for its peer before it begins as well (spec/addressing 5.4,
+  // 6.1).
+  static constexpr Duration kPassivePatience = std::chrono::seconds{1};
+
   // A request waits for the connection. The patience runs from the first one on: a queue pair that
   // asks for nothing tries for ever.
   void request_waits(Time now, const verbs::QpAttributes& a) {

@@ -42,6 +42,12 @@ class PairBringUp : public engine::EventHandler {
 
  protected:
   PairBringUp(PairBringUpOwner& owner, verbs::QueuePair& pair) : owner_(owner), qp_(pair) {}
+  // Is it this side that connects? The one with the lower number does, or where both are equal the
+  // one with the lower GID (spec/addressing 4). A queue pair that is its own peer does.
+  bool begins(const Gid& own, const Gid& peer) const {
+    const Qpn peers = qp_.attributes().dest_qpn;
+    return qp_.number() != peers ? qp_.number() < peers : own <= peer;
+  }
   // Last call to it.
   void end(engine::Token& token, uint64_t nonce = 0) {
     owner_.bring_up_over(qp_, nonce);

@@ -19,7 +19,6 @@ using stats::BringUpRefusal;
 using wire::Wfrc;
 
 // spec/addressing 5.4
-constexpr Duration kPassivePatience = 1s;
 constexpr Duration kStartTimeout = 10s;
 
 uint64_t random64() {
@@ -68,15 +67,8 @@ void RcBringUp::begin(Token& token) {
   } else if (is_active_side()) {
     connect(token, false);
   } else {
-    token.runtime().set_deadline(token, *this, token.now() + kPassivePatience);
+    token.runtime().set_deadline(token, *this, token.now() + BringUpTimes::kPassivePatience);
   }
-}
-
-// spec/addressing 4: the side with the lower number does, or where both are equal that with the
-// lower GID.
-bool RcBringUp::is_active_side() const {
-  const Qpn peer = qp_.attributes().dest_qpn;
-  return qp_.number() != peer ? qp_.number() < peer : local_ < remote_;
 }
 
 bool RcBringUp::plan_route() {
@@ -282,7 +274,7 @@ void RcBringUp::refused(Token& token, const ActiveStartFailure& failure) {
     switch (reply->code) {
       case Wfrc::Code::role_conflict:
         // The peer's own connection won; should it not come, connect again.
-        token.runtime().set_deadline(token, *this, token.now() + kPassivePatience);
+        token.runtime().set_deadline(token, *this, token.now() + BringUpTimes::kPassivePatience);
         return;
       case Wfrc::Code::not_your_peer:
       case Wfrc::Code::bad_parameters:

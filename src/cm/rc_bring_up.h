@@ -30,7 +30,7 @@ class RcBringUp final : public PairBringUp,
   using PairBringUp::PairBringUp;
   void begin(engine::Token& token);
   bool plan_route();
-  bool is_active_side() const;
+  bool is_active_side() const { return begins(local_, remote_); }
   void connect(engine::Token& token, bool fallback);
   void retry(engine::Token& token);
   void give_up(engine::Token& token);

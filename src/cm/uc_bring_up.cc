@@ -15,9 +15,6 @@ using verbs::QpState;
 using wdp::UcConnection;
 using wire::RejReason;
 
-using namespace std::chrono_literals;
-constexpr Duration kPassivePatience = 1s;  // spec/addressing 6.1
-
 // Is this the peer's word for ever, unless its program changes its mind?
 bool is_final(RejReason reason) {
   return reason != RejReason::not_ready && reason != RejReason::qpn_unknown &&
@@ -66,13 +63,9 @@ void UcBringUp::cancel(Token& token) {
   end(token);
 }
 
-// spec/addressing 4: the side with the lower number does, or where both are equal that with the
-// lower GID; a queue pair that is its own peer calls itself.
 bool UcBringUp::calls() const {
-  const Qpn peer = qp_.attributes().dest_qpn;
-  if (qp_.number() != peer) return qp_.number() < peer;
   const auto to = peer_of(qp_);
-  return to && to->path.from <= to->path.to.address;
+  return to && begins(to->path.from, to->path.to.address);
 }
 
 void UcBringUp::call_peer(Token& token) {
@@ -148,7 +141,7 @@ void UcBringUp::call_again(Token& token) {
 // stands between the two may let one of them begin alone. Where both call, on_request() of
 // wdp::Handshake finds out which of the two goes on.
 void UcBringUp::wait_to_be_called(Token& token) {
-  calls_from_ = token.now() + kPassivePatience;
+  calls_from_ = token.now() + BringUpTimes::kPassivePatience;
   wake_at(token, std::min(calls_from_, times_.give_up_at()));
 }
 
