@@ -118,7 +118,7 @@ Outcome<Ok> SendPosting::add_bind(const BindRequest& bind, uint64_t wr_id, bool 
         .operation = work::Operation::bind_window,
         .signaled = signaled || qp_.signal_all(),
         .fence = fence};
-  static_assert(sizeof(BindRequest) <= 48, "the room that SendQueue keeps for a bind");
+  static_assert(sizeof(BindRequest) <= work::SendQueue::kLeastRoom, "any slot has room for it");
   std::memcpy(w->payload(), &bind, sizeof bind);
   ++added_;
   return Ok{};
@@ -126,7 +126,7 @@ Outcome<Ok> SendPosting::add_bind(const BindRequest& bind, uint64_t wr_id, bool 
 
 Outcome<Ok> SendPosting::add_local_invalidate(Stag stag, uint64_t wr_id, bool signaled,
                                               bool fence) {
-  if (!qp_.traits().has(work::Operation::bind_window))
+  if (!qp_.traits().has(work::Operation::local_invalidate))
     return refuse({.rule = PostFault::Rule::operation});
   work::SendWqe* w = reserve();
   if (w == nullptr) return refuse(fault_);
