@@ -152,26 +152,23 @@ Outcome<Ok> MemoryTable::remove(Region* region) {
 Outcome<Region*> MemoryTable::replace(Region* region, ProtectionDomain& pd, void* address,
                                       uint64_t length, uint64_t iova, uint32_t flags) {
   if (auto good = check_registration(address, length, flags); !good.ok()) return fail(good.error());
-  auto* fresh = new Region{.stag = region->stag,
-                           .base = static_cast<std::byte*>(address),
-                           .iova = iova,
-                           .length = length,
-                           .access = flags,
-                           .pd = &pd};
+  std::unique_ptr<Region> fresh{new Region{.stag = region->stag,
+                                           .base = static_cast<std::byte*>(address),
+                                           .iova = iova,
+                                           .length = length,
+                                           .access = flags,
+                                           .pd = &pd}};
   {
     const std::lock_guard guard{lock_};
-    if (region->windows.load(std::memory_order_acquire) > 0) {
-      delete fresh;
-      return fail(Errc::busy);
-    }
+    if (region->windows.load(std::memory_order_acquire) > 0) return fail(Errc::busy);
     pd.add_ref();
     count_.fetch_add(1, std::memory_order_relaxed);
-    slot(region->stag).store(fresh, std::memory_order_release);
+    slot(region->stag).store(fresh.get(), std::memory_order_release);
   }
   quiesce_();
   const std::lock_guard guard{lock_};
   reclaim(region);
-  return fresh;
+  return fresh.release();
 }
 
 void MemoryTable::reclaim(Region* region) {

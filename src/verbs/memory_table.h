@@ -43,7 +43,7 @@ struct Region {
   Region* parent = nullptr;          // windows: the region they open on
   std::atomic<uint32_t> windows{0};  // regions: how many windows are bound to it
 
-  // The process's address of [address, address + length), or why not. `need` 0: any registered
+  // The process's address of [address, address + size), or why not. `need` 0: any registered
   // memory will do.
   Result<std::byte*, work::MemoryFault> resolve(uint64_t address, uint64_t size,
                                                 uint32_t need) const;
