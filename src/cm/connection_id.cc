@@ -201,11 +201,9 @@ int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& pa
   if (pair_ != nullptr) pair_->observe(h.token(), this);
   take(Step::connect);
   set_under_way(true);
+  const bool by_datagram = pair_ != nullptr && caller_of(*pair_) != nullptr;
   h.token().runtime().guard(
-      h.token(),
-      [&] {
-        pair_ != nullptr&& caller_of(*pair_) != nullptr ? call(h.token()) : start_stream(h.token());
-      },
+      h.token(), [&] { by_datagram ? call(h.token()) : start_stream(h.token()); },
       [&] { on_no_memory(h.token()); });
   return 0;
 }

@@ -4,7 +4,7 @@
 // channel's Ids is under way, the waiting thread itself: a connection then takes no hand-over
 // between threads. Otherwise nobody on its account: programs keep a thread here for hours, which
 // would be woken by every packet that another thread polls for. The helper or that other thread
-// hears a new connection or a disconnect anyway (docs: who listens), and writes to this channel's
+// hears a new connection or a disconnect anyway (design/15), and writes to this channel's
 // descriptor.
 #pragma once
 

@@ -116,8 +116,7 @@ bool CompletionQueue::push(std::span<const Entry> entries) {
   if (overrun) {
     WEFT_LOG(warn,
              "completion queue overrun: more than its %u entries came before the program polled "
-             "it; create it "
-             "larger",
+             "it; create it larger",
              capacity_);
     context_.adapter().counters().device().completion_queue_overruns.add_shared();
     context_.events().push({EventType::cq_err, owner_});

@@ -88,8 +88,7 @@ Outcome<Ok> check_attributes(const QueuePair& qp, const QpAttributes& a, uint32_
     if (!qp.context().destination(av)) {
       WEFT_LOG(info,
                "queue pair 0x%06x: the address vector leads nowhere: neither a GID nor a LID that "
-               "an IPv4 address "
-               "of this host explains",
+               "an IPv4 address of this host explains",
                qp.number().value());
       return fail(Errc::invalid);
     }

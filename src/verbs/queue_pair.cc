@@ -356,7 +356,6 @@ Outcome<Ok> QueuePair::apply(engine::Token& token, const QpAttributes& a, uint32
     attributes_.rnr_retry = traits_.rnr_retry;
   }
   store_attributes(attributes_, a, mask);
-  BringUp* bring_up = adapter().bring_up();
   switch (to) {
     case QpState::reset:
       reset(token);
@@ -377,8 +376,8 @@ Outcome<Ok> QueuePair::apply(engine::Token& token, const QpAttributes& a, uint32
   set_state(to);
   transport_->changed(token, from);
   if (to == QpState::sqd) visited(token);
-  if ((to == QpState::rtr || to == QpState::rts) && from != to && bring_up != nullptr) {
-    bring_up->state_changed(token, *this);
+  if ((to == QpState::rtr || to == QpState::rts) && from != to) {
+    if (BringUp* bring_up = adapter().bring_up()) bring_up->state_changed(token, *this);
   }
   return Ok{};
 }
