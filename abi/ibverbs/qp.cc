@@ -265,16 +265,14 @@ int ibv_set_ece(ibv_qp*, ibv_ece*) {
 
 // Groups are named by their GID alone: LIDs of groups are InfiniBand's.
 int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t) try {
-  if (!object(qp->context).alive()) return refuse(EIO);
-  const auto done = object(qp).core->attach_multicast(to_gid(*gid));
-  return done.ok() ? 0 : refuse(to_errno(done.error()));
+  if (!object(qp->context).alive()) return refuse_dead();
+  return result(object(qp).core->attach_multicast(to_gid(*gid)));
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);
 }
 int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t) try {
-  if (!object(qp->context).alive()) return refuse(EIO);
-  const auto done = object(qp).core->detach_multicast(to_gid(*gid));
-  return done.ok() ? 0 : refuse(to_errno(done.error()));
+  if (!object(qp->context).alive()) return refuse_dead();
+  return result(object(qp).core->detach_multicast(to_gid(*gid)));
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);
 }
