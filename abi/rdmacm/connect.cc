@@ -128,14 +128,9 @@ int rdma_get_request(rdma_cm_id* listen, rdma_cm_id** id) try {
   }
   rdma_cm_event* event = nullptr;
   if (rdma_get_cm_event(l.channel, &event) != 0) return -1;
-  int error = 0;
-  if (event->event == RDMA_CM_EVENT_REJECTED) {
-    error = ECONNREFUSED;
-  } else if (event->status != 0) {
-    error = event->status < 0 ? -event->status : event->status;
-  } else if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
-    error = EINVAL;
-  } else if (l.request_qp_attr) {
+  int error = error_of(*event);
+  if (error == 0 && event->event != RDMA_CM_EVENT_CONNECT_REQUEST) error = EINVAL;
+  if (error == 0 && l.request_qp_attr) {
     ibv_qp_init_attr attr = *l.request_qp_attr;
     if (rdma_create_qp(event->id, l.pd, &attr) != 0) error = errno;
   }

@@ -111,6 +111,11 @@ void carry_out(CmEvent& e) {
 
 }  // namespace
 
+int error_of(const rdma_cm_event& event) {
+  if (event.event == RDMA_CM_EVENT_REJECTED) return ECONNREFUSED;
+  return event.status < 0 ? -event.status : event.status;
+}
+
 int complete(CmId& id) {
   if (!id.sync) return 0;
   if (id.event != nullptr) {
@@ -118,9 +123,7 @@ int complete(CmId& id) {
     id.event = nullptr;
   }
   if (rdma_get_cm_event(id.channel, &id.event) != 0) return -1;
-  if (id.event->event == RDMA_CM_EVENT_REJECTED) return refuse(ECONNREFUSED);
-  const int status = id.event->status;
-  return status == 0 ? 0 : refuse(status < 0 ? -status : status);
+  return result(error_of(*id.event));
 }
 
 }  // namespace weft::abi

@@ -84,6 +84,8 @@ void update_addresses(CmId& id);
 int take_device(CmId& id);
 // The route of an Id whose addresses are known, as path records have it. 0, or an errno value.
 int fill_route(CmId& id);
+// What it says of a call that waited for it: 0, or an errno value.
+int error_of(const rdma_cm_event& event);
 // Of a synchronous Id: waits for the event that the call before brings. Otherwise does nothing.
 int complete(CmId& id);
 
