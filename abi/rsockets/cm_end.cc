@@ -40,20 +40,21 @@ CmEnd::~CmEnd() {
   if (id_ != nullptr) (void)rdma_destroy_id(id_);
 }
 
-int CmEnd::open() {
+int CmEnd::open_channel() {
   channel_.reset(rdma_create_event_channel());
   if (channel_ == nullptr) return errno;
   const int flags = fcntl(channel_->fd, F_GETFL);
-  if (flags < 0 || fcntl(channel_->fd, F_SETFL, flags | O_NONBLOCK) != 0) return errno;
+  return flags < 0 ? errno : result_of(fcntl(channel_->fd, F_SETFL, flags | O_NONBLOCK));
+}
+
+int CmEnd::open() {
+  if (const int error = open_channel(); error != 0) return error;
   return result_of(rdma_create_id(channel_.get(), &id_, nullptr, RDMA_PS_TCP));
 }
 
 int CmEnd::adopt(rdma_cm_id* request) {
   id_ = request;
-  channel_.reset(rdma_create_event_channel());
-  if (channel_ == nullptr) return errno;
-  const int flags = fcntl(channel_->fd, F_GETFL);
-  if (flags < 0 || fcntl(channel_->fd, F_SETFL, flags | O_NONBLOCK) != 0) return errno;
+  if (const int error = open_channel(); error != 0) return error;
   return result_of(rdma_migrate_id(request, channel_.get()));
 }
 

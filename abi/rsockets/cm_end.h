@@ -48,6 +48,8 @@ class CmEnd {
   std::optional<Event> next();
 
  private:
+  // One that does not block.
+  int open_channel();
   // Nothing when what comes next is already under way.
   std::optional<Event> translate(const rdma_cm_event& event);
 

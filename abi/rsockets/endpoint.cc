@@ -134,16 +134,19 @@ int Endpoint::post_with_message(ibv_send_wr* write, Message message) {
   return post(*write);
 }
 
-int Endpoint::write(const SendWindow::Piece& piece, Message message) {
-  const auto base = reinterpret_cast<uint64_t>(send_memory_.data());
-  ibv_sge parts[] = {{base + piece.offset, piece.until_end, send_mr_->lkey},
-                     {base, piece.from_start, send_mr_->lkey}};
-  ibv_send_wr wr{};
+Endpoint::PieceWrite::PieceWrite(const Endpoint& from, const SendWindow::Piece& piece) {
+  const auto base = reinterpret_cast<uint64_t>(from.send_memory_.data());
+  parts[0] = {base + piece.offset, piece.until_end, from.send_mr_->lkey};
+  parts[1] = {base, piece.from_start, from.send_mr_->lkey};
   wr.sg_list = parts;
   wr.num_sge = piece.from_start > 0 ? 2 : 1;
   wr.opcode = IBV_WR_RDMA_WRITE;
   wr.wr.rdma = {piece.address, piece.key};
-  return post_with_message(&wr, message);
+}
+
+int Endpoint::write(const SendWindow::Piece& piece, Message message) {
+  PieceWrite write{*this, piece};
+  return post_with_message(&write.wr, message);
 }
 
 int Endpoint::write_small(const void* bytes, uint32_t size, uint64_t address, uint32_t key,
@@ -163,17 +166,10 @@ int Endpoint::send(Message message) {
 }
 
 int Endpoint::write_mapped(const SendWindow::Piece& piece) {
-  const auto base = reinterpret_cast<uint64_t>(send_memory_.data());
-  ibv_sge parts[] = {{base + piece.offset, piece.until_end, send_mr_->lkey},
-                     {base, piece.from_start, send_mr_->lkey}};
-  ibv_send_wr wr{};
-  wr.wr_id = kMapped | (piece.until_end + piece.from_start);
-  wr.sg_list = parts;
-  wr.num_sge = piece.from_start > 0 ? 2 : 1;
-  wr.opcode = IBV_WR_RDMA_WRITE;
-  wr.send_flags = IBV_SEND_SIGNALED;
-  wr.wr.rdma = {piece.address, piece.key};
-  return post(wr);
+  PieceWrite write{*this, piece};
+  write.wr.wr_id = kMapped | (piece.until_end + piece.from_start);
+  write.wr.send_flags = IBV_SEND_SIGNALED;
+  return post(write.wr);
 }
 
 std::optional<Endpoint::Completion> Endpoint::poll() {

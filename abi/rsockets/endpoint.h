@@ -86,6 +86,15 @@ class Endpoint {
  private:
   static constexpr uint16_t kControlRequests = 2 * kControlMessages;
 
+  // A Write of a piece of the send buffer, which may begin anew in the middle.
+  struct PieceWrite {
+    PieceWrite(const Endpoint& from, const SendWindow::Piece& piece);
+    PieceWrite(const PieceWrite&) = delete;
+    PieceWrite& operator=(const PieceWrite&) = delete;
+    ibv_sge parts[2];
+    ibv_send_wr wr{};
+  };
+
   int post_receive(uint32_t index);
   int post(ibv_send_wr& wr);
   // `write` goes in front of it, if there is one.
