@@ -139,11 +139,7 @@ Pinning pinning_of(const SuiteOptions& options) {
   return options.one_core ? one_cpu() : two_cpus();
 }
 
-int run_suite(SuiteOptions options) {
-  if (options.quick) {
-    options.repetitions = 2;
-    options.seconds = 0.1;
-  }
+void expect_to_go_together(const SuiteOptions& options) {
   if (!options.cases.beside.empty() && (!options.cases.link || options.cases.link_mbps == 0)) {
     cli::wrong_usage("--beside: streams share a link that --link and --mbps make");
   }
@@ -153,6 +149,14 @@ int run_suite(SuiteOptions options) {
   if (!options.cases.setup.empty() && (options.cases.link || !options.cases.peers.empty())) {
     cli::wrong_usage("--setup: cases of its own; leave out --link and --peers");
   }
+}
+
+int run_suite(SuiteOptions options) {
+  if (options.quick) {
+    options.repetitions = 2;
+    options.seconds = 0.1;
+  }
+  expect_to_go_together(options);
   if (options.polling) options.cases.bandwidth_wait = Wait::poll;
   options.cases.apart = options.netns;
   const std::vector<Spec> specs = make_cases(options.cases);
@@ -336,119 +340,155 @@ CLI::App& add_suite(CLI::App& bench, int& status, Suite suite, const char* sente
   return *command;
 }
 
-void add_suites(CLI::App& bench, int& status) {
-  const auto rc = std::make_shared<SuiteOptions>();
-  CLI::App& rc_command =
-      add_suite(bench, status, Suite::rc, "Reliable connections against raw TCP", rc);
-  add_sizes_option(rc_command, *rc, "64,512,4K,16K,64K,1M");
-  add_netns_option(rc_command, *rc);
-  add_polling_option(rc_command, *rc);
-  rc_command.add_flag("--same-host", rc->cases.same_host,
-                      "Through memory that both sides share (option same_host), beside unix "
-                      "sockets and what memory can do at best; without this, over TCP");
+void add_rc(CLI::App& bench, int& status) {
+  const auto options = std::make_shared<SuiteOptions>();
+  CLI::App& command =
+      add_suite(bench, status, Suite::rc, "Reliable connections against raw TCP", options);
+  add_sizes_option(command, *options, "64,512,4K,16K,64K,1M");
+  add_netns_option(command, *options);
+  add_polling_option(command, *options);
+  command.add_flag("--same-host", options->cases.same_host,
+                   "Through memory that both sides share (option same_host), beside unix "
+                   "sockets and what memory can do at best; without this, over TCP");
+}
 
-  const auto many = std::make_shared<SuiteOptions>();
-  CLI::App& many_command =
+void add_many(CLI::App& bench, int& status) {
+  const auto options = std::make_shared<SuiteOptions>();
+  CLI::App& command =
       add_suite(bench, status, Suite::many,
-                "Writes over many reliable connections, against as many TCP sockets", many);
-  add_sizes_option(many_command, *many, "64K");
-  add_netns_option(many_command, *many);
-  add_polling_option(many_command, *many);
+                "Writes over many reliable connections, against as many TCP sockets", options);
+  add_sizes_option(command, *options, "64K");
+  add_netns_option(command, *options);
+  add_polling_option(command, *options);
+}
 
-  const auto uc = std::make_shared<SuiteOptions>();
-  CLI::App& uc_command =
-      add_suite(bench, status, Suite::uc, "Unreliable connections against plain UDP", uc);
-  add_sizes_option(uc_command, *uc, "64K,1M");
-  uc_command
-      .add_option("--udp-sizes", uc->cases.udp_sizes, "Datagrams of plain UDP, bytes (8K,65000)")
+void add_uc(CLI::App& bench, int& status) {
+  const auto options = std::make_shared<SuiteOptions>();
+  CLI::App& command =
+      add_suite(bench, status, Suite::uc, "Unreliable connections against plain UDP", options);
+  add_sizes_option(command, *options, "64K,1M");
+  command
+      .add_option("--udp-sizes", options->cases.udp_sizes,
+                  "Datagrams of plain UDP, bytes (8K,65000)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->transform(cli::size())
       ->check(cli::between(uint64_t{1}, kLargestDatagram));
-  add_netns_option(uc_command, *uc);
-  add_polling_option(uc_command, *uc);
+  add_netns_option(command, *options);
+  add_polling_option(command, *options);
+}
 
-  const auto ud = std::make_shared<SuiteOptions>();
-  CLI::App& ud_command =
-      add_suite(bench, status, Suite::ud, "Round trips of UD and UC against plain UDP", ud);
-  add_netns_option(ud_command, *ud);
+void add_ud(CLI::App& bench, int& status) {
+  const auto options = std::make_shared<SuiteOptions>();
+  CLI::App& command =
+      add_suite(bench, status, Suite::ud, "Round trips of UD and UC against plain UDP", options);
+  add_netns_option(command, *options);
+}
 
-  const auto rd = std::make_shared<SuiteOptions>();
-  CLI::App& rd_command =
-      add_suite(bench, status, Suite::rd,
-                "RC over UDP and reliable UD, against RC over TCP, UD, UC, and plain sockets", rd);
-  add_sizes_option(rd_command, *rd, "64K,1M", "Message sizes of RC, UC and TCP");
-  add_losses_option(rd_command, *rd,
-                    "Datagrams lost in the lossy cases of RC over UDP and RD, percent, by "
-                    "WEFT_FAULT in both sides (1)");
-  rd_command
-      .add_option("--delays", rd->cases.delays,
-                  "More such cases, also without losses, on a path that takes so many ms each way: "
-                  "0.1,1,10. They need --seconds for many round trips")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(cli::between(0.0, kLongestDelay));
-  rd_command.add_flag("--link", rd->cases.link,
-                      "Bandwidth alone, over a link between two network namespaces that has "
-                      "--delays and --losses itself, so that TCP has them, too (as root)");
-  rd_command
-      .add_option("--mbps", rd->cases.link_mbps,
+// Of the streams that share a link.
+void add_link_options(CLI::App& command, SuiteOptions& options) {
+  command.add_flag("--link", options.cases.link,
+                   "Bandwidth alone, over a link between two network namespaces that has "
+                   "--delays and --losses itself, so that TCP has them, too (as root)");
+  command
+      .add_option("--mbps", options.cases.link_mbps,
                   "With --link: Mb/s that it carries each way, behind a queue of two round trips, "
                   "20 ms at least (any number)")
       ->check(cli::between(0.1, 100'000.0));
-  rd_command
+  command
       .add_option(
-          "--peers", rd->cases.peers,
-          "Instead of all that: messages of 64 bytes to so many peers by turns, on loopback, "
-          "their rate, and what memory and how many sockets a peer takes: 1,10,100,1000")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(cli::between(1U, kMostPeers));
-  rd_command
-      .add_option("--setup", rd->cases.setup,
-                  "Instead of all that: so many RC queue pairs at a time that are made, connected "
-                  "by number, used once and destroyed: 1,100,1000")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(cli::between(1U, kMostPeers));
-  rd_command
-      .add_option(
-          "--beside", rd->cases.beside,
+          "--beside", options.cases.beside,
           "With --link and --mbps: streams of TCP and of RC over UDP that share the link with "
           "as many of plain TCP, each between two processes of its own: 1,10,50. "
           "Only its full queue loses anything")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(cli::between(1U, kMostBeside));
-  add_netns_option(rd_command, *rd);
-  add_polling_option(rd_command, *rd);
+}
 
-  const auto loss = std::make_shared<SuiteOptions>();
-  CLI::App& loss_command =
+// Of cases that take the place of all others.
+void add_crowd_options(CLI::App& command, SuiteOptions& options) {
+  command
+      .add_option(
+          "--peers", options.cases.peers,
+          "Instead of all that: messages of 64 bytes to so many peers by turns, on loopback, "
+          "their rate, and what memory and how many sockets a peer takes: 1,10,100,1000")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(cli::between(1U, kMostPeers));
+  command
+      .add_option("--setup", options.cases.setup,
+                  "Instead of all that: so many RC queue pairs at a time that are made, connected "
+                  "by number, used once and destroyed: 1,100,1000")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(cli::between(1U, kMostPeers));
+}
+
+void add_rd(CLI::App& bench, int& status) {
+  const auto options = std::make_shared<SuiteOptions>();
+  CLI::App& command = add_suite(
+      bench, status, Suite::rd,
+      "RC over UDP and reliable UD, against RC over TCP, UD, UC, and plain sockets", options);
+  add_sizes_option(command, *options, "64K,1M", "Message sizes of RC, UC and TCP");
+  add_losses_option(command, *options,
+                    "Datagrams lost in the lossy cases of RC over UDP and RD, percent, by "
+                    "WEFT_FAULT in both sides (1)");
+  command
+      .add_option("--delays", options->cases.delays,
+                  "More such cases, also without losses, on a path that takes so many ms each way: "
+                  "0.1,1,10. They need --seconds for many round trips")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(cli::between(0.0, kLongestDelay));
+  add_link_options(command, *options);
+  add_crowd_options(command, *options);
+  add_netns_option(command, *options);
+  add_polling_option(command, *options);
+}
+
+void add_loss(CLI::App& bench, int& status) {
+  const auto options = std::make_shared<SuiteOptions>();
+  CLI::App& command =
       add_suite(bench, status, Suite::loss,
                 "Goodput of UC, RC and TCP where packets are lost; between two network namespaces "
                 "(as root)",
-                loss);
-  add_sizes_option(loss_command, *loss, "64K");
-  add_loss_options(loss_command, *loss);
+                options);
+  add_sizes_option(command, *options, "64K");
+  add_loss_options(command, *options);
+}
 
-  const auto chunk = std::make_shared<SuiteOptions>();
-  CLI::App& chunk_command =
+void add_chunk(CLI::App& bench, int& status) {
+  const auto options = std::make_shared<SuiteOptions>();
+  CLI::App& command =
       add_suite(bench, status, Suite::chunk,
                 "Writes into one of two buffers, a Send when it is full, a Send back; against raw "
                 "TCP that does the same, on one core",
-                chunk);
-  add_sizes_option(chunk_command, *chunk, "64K,128K,256K,512K,1M", "Sizes of the two buffers");
-  add_chunk_options(chunk_command, *chunk);
-  add_netns_option(chunk_command, *chunk);
+                options);
+  add_sizes_option(command, *options, "64K,128K,256K,512K,1M", "Sizes of the two buffers");
+  add_chunk_options(command, *options);
+  add_netns_option(command, *options);
+}
 
-  const auto sdp = std::make_shared<SuiteOptions>();
-  CLI::App& sdp_command =
+void add_sdp(CLI::App& bench, int& status) {
+  const auto options = std::make_shared<SuiteOptions>();
+  CLI::App& command =
       add_suite(bench, status, Suite::sdp,
-                "Sockets by SDP (weft run --sdp), against the same over the kernel's TCP", sdp);
-  add_sizes_option(sdp_command, *sdp, "4K,16K,64K,256K,1M");
-  add_sdp_options(sdp_command, *sdp);
-  add_netns_option(sdp_command, *sdp);
+                "Sockets by SDP (weft run --sdp), against the same over the kernel's TCP", options);
+  add_sizes_option(command, *options, "4K,16K,64K,256K,1M");
+  add_sdp_options(command, *options);
+  add_netns_option(command, *options);
+}
+
+void add_suites(CLI::App& bench, int& status) {
+  add_rc(bench, status);
+  add_many(bench, status);
+  add_uc(bench, status);
+  add_ud(bench, status);
+  add_rd(bench, status);
+  add_loss(bench, status);
+  add_chunk(bench, status);
+  add_sdp(bench, status);
 }
 
 // Not for people: how a benchmark starts its sides.
