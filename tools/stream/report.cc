@@ -64,6 +64,25 @@ void put(FILE* to, const std::string& text) {
   std::fflush(to);
 }
 
+// What was counted of all streams together, and of the side, but for zeros: ", received 10".
+std::string counts_text(const Snapshot& now) {
+  std::string text;
+  if (!now.streams.empty()) {
+    for (const auto& [name, value] : now.streams.front().items()) {
+      if (!value.is_number_unsigned() || name == "bytes") continue;
+      if (const uint64_t sum = sum_of(now, name.c_str()); sum > 0) {
+        text += fmt::format(", {} {}", name, sum);
+      }
+    }
+  }
+  for (const auto& [name, value] : numbers_of(now.facts)) {
+    if (value.is_number_unsigned() && value != 0) {
+      text += fmt::format(", {} {}", name, value.dump());
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 void write_atomically(const std::string& path, const std::string& text) {
@@ -323,22 +342,7 @@ void Report::show_last_now(Snapshot now) {
                                  busy, json["gbps"].get<double>());
   if (gb > 0) text += fmt::format(", {:.3f} CPU s/GB", cpu_s / gb);
   if (const std::string late = lateness_text(now); !late.empty()) text += ", " + late;
-  std::vector<std::string> names;
-  if (!now.streams.empty()) {
-    for (const auto& [name, value] : now.streams.front().items()) {
-      if (value.is_number_unsigned() && name != "bytes") names.push_back(name);
-    }
-  }
-  for (const std::string& name : names) {
-    if (const uint64_t sum = sum_of(now, name.c_str()); sum > 0) {
-      text += fmt::format(", {} {}", name, sum);
-    }
-  }
-  for (const auto& [name, value] : numbers_of(now.facts)) {
-    if (value.is_number_unsigned() && value != 0)
-      text += fmt::format(", {} {}", name, value.dump());
-  }
-  put(stderr, text + energy_text() + "\n");
+  put(stderr, text + counts_text(now) + energy_text() + "\n");
 }
 
 }  // namespace weft::stream
