@@ -11,20 +11,25 @@
 namespace weft::test {
 namespace {
 
-// Does anybody listen there, by TCP?
-bool listens(sockaddr_in at) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool there = connect(fd, any_of(at), sizeof at) == 0;
-  close(fd);
-  return there;
-}
-
-// Has somebody this port, whether he listens or not?
-bool is_taken(sockaddr_in at, int type) {
-  const int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
-  const bool taken = bind(fd, any_of(at), sizeof at) != 0 && errno == EADDRINUSE;
-  close(fd);
-  return taken;
+// What sockets of this process are at a port. Other processes may be there, too, once it is free.
+struct OwnSockets {
+  bool any = false;
+  bool listening = false;
+};
+OwnSockets own_sockets(in_port_t port, int type) {
+  constexpr int kMostDescriptors = 4096;
+  OwnSockets own;
+  for (int fd = 0; fd < kMostDescriptors; ++fd) {
+    sockaddr_in at{};
+    socklen_t size = sizeof at;
+    if (getsockname(fd, any_of(at), &size) != 0 || at.sin_port != port) continue;
+    int value = 0;
+    socklen_t length = sizeof value;
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &value, &length) != 0 || value != type) continue;
+    own.any = true;
+    own.listening |= getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &value, &length) == 0 && value != 0;
+  }
+  return own;
 }
 
 int listen_without(rdma_port_space space, long n) {
@@ -33,19 +38,19 @@ int listen_without(rdma_port_space space, long n) {
   CHECK_IN_CHILD(2, rdma_create_id(channel, &id, nullptr, space) == 0);
   sockaddr_in at = loopback();
   CHECK_IN_CHILD(3, rdma_bind_addr(id, any_of(at)) == 0);
-  at.sin_port = rdma_get_src_port(id);
+  const in_port_t port = rdma_get_src_port(id);
   const MissingPiece piece{n};
   const int result = errno_of(rdma_listen(id, 4));
   const bool missed = MissingPiece::missed();
   CHECK_IN_CHILD(4, result == 0 || (missed && result == ENOMEM));
   const bool by_tcp = space == RDMA_PS_TCP;
   const int type = by_tcp ? SOCK_STREAM : SOCK_DGRAM;
-  CHECK_IN_CHILD(5, result == 0 || !listens(at));
-  CHECK_IN_CHILD(6, is_taken(at, type));
+  CHECK_IN_CHILD(5, result == 0 || !own_sockets(port, type).listening);
+  CHECK_IN_CHILD(6, own_sockets(port, type).any);
   CHECK_IN_CHILD(7, result == 0 || rdma_listen(id, 4) == 0);
-  CHECK_IN_CHILD(8, listens(at) == by_tcp);
+  CHECK_IN_CHILD(8, own_sockets(port, type).listening == by_tcp);
   CHECK_IN_CHILD(9, rdma_destroy_id(id) == 0);
-  CHECK_IN_CHILD(10, !listens(at) && !is_taken(at, type));
+  CHECK_IN_CHILD(10, !own_sockets(port, type).any);
   return missed ? kMissed : kLasted;
 }
 
@@ -70,11 +75,11 @@ TEST(CmMissingWatch, AnIdThatCannotListenSaysSo) {
                 CHECK_IN_CHILD(2, rdma_create_id(channel, &id, nullptr, space) == 0);
                 sockaddr_in at = loopback();
                 CHECK_IN_CHILD(3, rdma_bind_addr(id, any_of(at)) == 0);
-                at.sin_port = rdma_get_src_port(id);
                 if (!no_more_watches()) return 0;
                 CHECK_IN_CHILD(4, errno_of(rdma_listen(id, 4)) == ENOMEM);
-                CHECK_IN_CHILD(5, !listens(at));
-                CHECK_IN_CHILD(6, is_taken(at, space == RDMA_PS_TCP ? SOCK_STREAM : SOCK_DGRAM));
+                const OwnSockets own = own_sockets(rdma_get_src_port(id),
+                                                   space == RDMA_PS_TCP ? SOCK_STREAM : SOCK_DGRAM);
+                CHECK_IN_CHILD(5, own.any && !own.listening);
                 return 0;
               }),
               0);
