@@ -167,7 +167,8 @@ PairSetup ConnectionId::setup() const {
 }
 
 bool ConnectionId::ready_pair(verbs::QueuePair& pair) const {
-  return may_connect(pair, device_ != nullptr) && bring_to_rts(pair, setup());
+  const bool on_device = device_ != nullptr;
+  return may_connect(pair, on_device) && on_device && bring_to_rts(pair, setup());
 }
 
 engine::Engine& ConnectionId::engine_for(verbs::QueuePair* pair, Qpn qpn) const {
