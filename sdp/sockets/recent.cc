@@ -18,8 +18,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kOthers{10};
 // A sleep costs a wake-up for each connection that has news next, and their peers work in batches.
 // So a thread of a process with many connections looks longer, where that pays.
-constexpr std::chrono::microseconds kForEach{20};
-constexpr std::chrono::microseconds kLongest{400};
+constexpr std::chrono::microseconds kLookForEach{20};
+constexpr std::chrono::microseconds kLongestLook{400};
 
 struct Looker {
   Completions* completions = nullptr;  // of the process; they never end
@@ -29,7 +29,7 @@ struct Looker {
 
   std::chrono::microseconds longest() const {
     const auto members = static_cast<int64_t>(completions->count_members());
-    return std::clamp(members * kForEach, LookTime::kMost, kLongest);
+    return std::clamp(members * kLookForEach, LookTime::kMost, kLongestLook);
   }
 };
 
