@@ -26,12 +26,12 @@ struct Looker {
   LookTime look_time;
   uint64_t seen = 0;    // of what mirrors have shown
   bool looked = false;  // before it sleeps
-
-  std::chrono::microseconds longest() const {
-    const auto members = static_cast<int64_t>(completions->count_members());
-    return std::clamp(members * kLookForEach, LookTime::kMost, kLongestLook);
-  }
 };
+
+std::chrono::microseconds longest_look(const Completions& completions) {
+  const auto members = static_cast<int64_t>(completions.count_members());
+  return std::clamp(members * kLookForEach, LookTime::kMost, kLongestLook);
+}
 
 // The first thread that works on one notes them.
 std::atomic<Completions*> g_of_process{nullptr};
@@ -75,7 +75,7 @@ bool Recent::look(const std::function<bool()>& other_news) {
   if (other_news()) return true;
   const Completions::Looking looking{completions, nullptr};
   auto others = Clock::now() + kOthers;
-  return look_for(looker.look_time, how, looker.longest(), [&] {
+  return look_for(looker.look_time, how, longest_look(completions), [&] {
     if (how == LookTime::How::yield) (void)::sched_yield();
     if (any_news()) return true;
     const auto now = Clock::now();
@@ -99,9 +99,7 @@ Recent::Sleep::Sleep() : completions_(g_of_process.load()), since_(Clock::now())
 // looks are in vain because all threads sleep, and wake each other, nothing else says so.
 Recent::Sleep::~Sleep() {
   completions_->want(-1);
-  const Looker& looker = mine();
-  if (looker.looked || looker.completions == nullptr) return;
-  if (Clock::now() - since_ >= looker.longest()) return;
+  if (mine().looked || Clock::now() - since_ >= longest_look(*completions_)) return;
   mine().look_time.result(LookTime::How::keep, true);
 }
 
