@@ -158,23 +158,6 @@ void closes_by_system_call(const char* address) {
   (void)close(fd);
 }
 
-void pass(int fd, int over) {
-  char byte = 0;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof fd)> control{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof fd);
-  std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
-  must(sendmsg(over, &message, 0) == 1, "sendmsg");
-}
-
 // By an instruction of the program's own, which no library sees.
 long put_at(int from, int to) {
 #ifdef __x86_64__

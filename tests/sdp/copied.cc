@@ -73,6 +73,7 @@ void connect_with_stdio(const char* address) {
 int passed_copy(int fd) {
   std::array<int, 2> pair{};
   must(socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()) == 0, "socketpair");
+  pass(fd, pair[0]);
   char byte = 0;
   iovec data{&byte, 1};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof fd)> control{};
@@ -81,10 +82,7 @@ int passed_copy(int fd) {
   message.msg_iovlen = 1;
   message.msg_control = control.data();
   message.msg_controllen = control.size();
-  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-  *rights = {CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS};
-  std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
-  must(sendmsg(pair[0], &message, 0) == 1 && recvmsg(pair[1], &message, 0) == 1, "sendmsg");
+  must(recvmsg(pair[1], &message, 0) == 1, "recvmsg");
   int copy = -1;
   std::memcpy(&copy, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof copy);
   for (const int end : pair) (void)close(end);
