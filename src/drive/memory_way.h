@@ -43,7 +43,7 @@ class MemoryWay {
   }
   // While this has not changed, there is not, unless the stream is visited meanwhile.
   port::PeerWord work_word(bool waits_for_room) const {
-    if (waits_for_room || bytes_->refers_now() || !stream_.wants_bytes()) return {};
+    if (waits_for_room || bytes_->refers_now()) return {};
     return bytes_->input_word();
   }
   // The program may have back what the peer was referred to. The stream is told where it is gone.

@@ -131,8 +131,8 @@ class RingReader {
   bool has_input(std::memory_order order = std::memory_order_relaxed) const;
   // While this has not changed, it would not.
   port::PeerWord input_word() const {
-    if (broken_ || stalled_on_ != 0 || length_ > 0) return {};
-    return {&place_.control->written, read_};
+    if (broken_) return {};
+    return {&place_.control->written, read_};  // a record that is not read whole is before it
   }
   // What was read is done with. True: wake the writer.
   bool publish();

@@ -321,7 +321,7 @@ TEST_F(RingTest, MemoryThatCannotBeReachedIsAskedForAsACopy) {
   EXPECT_EQ(error, 0);
   EXPECT_TRUE(reader.publish()) << "the writer is to be woken up";
   EXPECT_FALSE(reader.has_input()) << "nothing new until it has answered";
-  EXPECT_TRUE(reader.input_word().has_changed()) << "another word tells of that";
+  EXPECT_TRUE(reader.input_word().has_changed()) << "another word tells of its answer";
   EXPECT_TRUE(writer.copies_wanted());
   page.protect(PROT_READ);
   EXPECT_EQ(writer.detach(), nullptr);
