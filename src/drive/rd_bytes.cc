@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "config/options.h"
@@ -194,11 +195,25 @@ void RdBytes::stream_changed() {
   driver_.schedule_settling(*this);
 }
 
+// The stream takes them from the datagram to their place. It is visited when all of them are there.
+bool RdBytes::bytes_came(Bytes bytes, Time now) noexcept {
+  State& s = *state_;
+  if (user_ == nullptr || !s.ready || s.error != 0 || s.no_memory) return false;
+  try {
+    return user_->take_in(bytes, now);
+  } catch (const std::bad_alloc&) {
+    s.no_memory = true;
+    return true;
+  }
+}
+
 void RdBytes::settled(Token& token) {
   if (!std::exchange(state_->changed, false) || user_ == nullptr) return;
   StreamDriver& user = *user_;
+  if (std::exchange(state_->no_memory, false)) return user.on_no_memory(token);
   if (stream_->error() != 0) user.on_broken(token);
-  user.on_ready(token, true, true);
+  stream_->tell_taken();
+  user.on_ready(token, readable(), true);
 }
 
 void RdBytes::on_no_memory(Token& token) {

@@ -82,9 +82,10 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
     std::array<std::byte, 1 + wire::RdOffer::kSize> answer;  // of the Initiator's
     size_t answered = 0;                                     // bytes of it that are there
     Way way = Way::undecided;
-    bool ready = false;    // the peer takes messages, and this side does
-    bool over = false;     // the TCP connection is not needed any more
-    bool changed = false;  // the user is to be called
+    bool ready = false;      // the peer takes messages, and this side does
+    bool over = false;       // the TCP connection is not needed any more
+    bool changed = false;    // the user is to be called
+    bool no_memory = false;  // for the user, in the middle of what came
     int error = 0;
   };
 
@@ -95,6 +96,7 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
   void on_no_memory(Token& token) override;
   // wdp::RdStreamOwner
   void stream_changed() override;
+  bool bytes_came(Bytes bytes, Time now) noexcept override;
   void listen() const;
   void hear(std::byte said) const;
   void take_answer(Bytes said) const;

@@ -52,6 +52,13 @@ class StreamDriver final : public engine::EventHandler {
   // Sends, sees to deadlines and wishes, and tells the owner. To be called after anything was done
   // to the stream. With `all`, also what could wait for company goes out.
   void settle(Token& token, bool all = false);
+  // Bytes that datagrams have brought, straight from there. False: they are not wanted yet. To be
+  // visited afterwards, also where it throws std::bad_alloc, which is for on_no_memory().
+  bool take_in(Bytes bytes, Time now) {
+    if (gone_ || broken_ || !stream_.wants_bytes()) return false;
+    stream_.received(bytes, now);
+    return true;
+  }
   // The program has posted send requests: sends them, now or together with those that follow.
   void posted(Token& token);
   // A window has been closed, from inside a call into the stream. What the peer reads from its

@@ -3,7 +3,8 @@
 // that a queue pair that reads nothing holds up no other one of the channel.
 //
 //   send()  ─ window, room in the channel ─► messages of the flow ─► the peer's take()
-//   read()  ◄─ inbox ◄─ take()                        └─ "taken so many bytes" ─► window
+//   owner  ◄────────── take()                         └─ "taken so many bytes" ─► window
+//   read()  ◄─ inbox ◄─┘ what the owner does not take at once
 //
 // Above 400 lines with its source: one stream, both ways and its end.
 #pragma once
@@ -23,6 +24,9 @@ class RdStreamOwner {
   virtual ~RdStreamOwner() = default;
   // There is something to read, or room again after there was none, or the connection has ended.
   virtual void stream_changed() = 0;
+  // The next bytes of the stream, from inside a call into the channel, which is not to be called
+  // meanwhile. True: the owner has taken all of them. Else they wait for read().
+  virtual bool bytes_came(Bytes, Time) noexcept { return false; }
   // The answer to request(): an MPA Reply. begin() may be called.
   virtual void replied(Bytes) {}
 };
@@ -81,6 +85,8 @@ class RdStream final : public RdClient, public RdReceiver {
   // has_channel() said yes. What is not taken waits for stream_changed().
   Moved send(std::span<const IoVec> pieces);
   Moved read(std::span<const IoVec> pieces);
+  // The peer hears how much was taken, where that is enough to say so. read() says so by itself.
+  void tell_taken();
   size_t readable() const { return inbox_.size() - read_; }
   // Nothing more is sent; the peer hears of it behind all bytes. Where it throws std::bad_alloc
   // nothing has happened, and it is to be called again; so with leave().
@@ -124,7 +130,6 @@ class RdStream final : public RdClient, public RdReceiver {
   void go_by(RdChannel& channel);
   RdMessage message(uint32_t number, size_t bytes) const;
   void say(Word word, uint32_t number, uint64_t request = 0);
-  void tell_taken();
   void widen();
   void fail(int error);
   Result<Ok, wire::WdpDrop> hear(Word word, uint32_t number);

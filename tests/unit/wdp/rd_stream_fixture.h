@@ -15,6 +15,11 @@ struct RdStreamEnd final : RdStreamOwner {
         offer{.qpn = make_qpn(test::RdNode::kPort, index), .session = session},
         stream(on.socket.channels(), *this, offer) {}
   void stream_changed() override { ++changes; }
+  bool bytes_came(Bytes bytes, Time) noexcept override {
+    if (!takes_at_once) return false;
+    taken.insert(taken.end(), bytes.begin(), bytes.end());
+    return true;
+  }
   void replied(Bytes frame) override {
     reply.assign(frame.begin(), frame.end());
     if (on_reply) on_reply();
@@ -38,6 +43,8 @@ struct RdStreamEnd final : RdStreamOwner {
   const wire::RdOffer offer;
   RdStream stream;
   int changes = 0;
+  bool takes_at_once = false;
+  test::Buffer taken;
   test::Buffer reply;
   std::function<void()> on_reply;
 };

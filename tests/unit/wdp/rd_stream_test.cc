@@ -54,6 +54,49 @@ TEST_F(RdStreamTest, WhatIsLostComesAgain) {
   EXPECT_EQ(got, bytes);
 }
 
+// What an owner takes as it comes waits nowhere, and counts as read.
+TEST_F(RdStreamTest, WhatIsTakenAtOnceMakesRoomForMore) {
+  open();
+  q.takes_at_once = true;
+  const Buffer much = pattern_bytes(3 * RdStream::kWindow, 11);
+  size_t sent = 0;
+  for (int i = 0; i < 50 && sent < much.size(); ++i) {
+    sent += p.send({much.begin() + static_cast<ptrdiff_t>(sent), much.end()});
+    later(1ms);
+    EXPECT_EQ(q.stream.readable(), 0U);
+    q.stream.tell_taken();
+    later(1ms);
+  }
+  EXPECT_EQ(sent, much.size());
+  EXPECT_EQ(q.taken, much);
+}
+
+// What it does not take waits, and so does all that comes behind it.
+TEST_F(RdStreamTest, NothingIsTakenBeforeWhatWaits) {
+  open();
+  const Buffer bytes = pattern_bytes(4 * kMost, 12);
+  const auto quarter = [&](size_t i) {
+    return Buffer(bytes.begin() + static_cast<ptrdiff_t>(i * kMost),
+                  bytes.begin() + static_cast<ptrdiff_t>((i + 1) * kMost));
+  };
+  const auto come = [&](size_t i) {
+    EXPECT_EQ(p.send(quarter(i)), kMost);
+    talk();
+  };
+  q.takes_at_once = true;
+  come(0);
+  EXPECT_EQ(q.taken, quarter(0));
+  q.takes_at_once = false;
+  come(1);
+  q.takes_at_once = true;
+  come(2);
+  EXPECT_EQ(q.taken.size(), kMost) << "the second quarter is not read";
+  Buffer read = q.read();
+  EXPECT_EQ(read, Buffer(bytes.begin() + kMost, bytes.begin() + 3 * kMost));
+  come(3);
+  EXPECT_EQ(Buffer(q.taken.begin() + kMost, q.taken.end()), quarter(3));
+}
+
 // What comes before memory that is gone is sent, and its owner is told to ask for the rest.
 TEST_F(RdStreamTest, MemoryThatIsGoneEndsWhatIsSentBeforeIt) {
   const test::FaultCatcher catcher;
