@@ -79,6 +79,8 @@ bool RdRequester::ready(Time now) {
 
 RdRequester::Flow& RdRequester::flow_to(const UdDestination& to) {
   const Key key{to.path.to, to.path.from, index_of(to.qpn)};
+  if (latest_ != flows_.end() && latest_->first == key && latest_->second.busy)
+    return latest_->second;
   auto it = flows_.find(key);
   if (it == flows_.end()) {
     while (rest_ >= kResting) forget(resting_.front());
@@ -86,6 +88,7 @@ RdRequester::Flow& RdRequester::flow_to(const UdDestination& to) {
     resting_.push_back(it->second);
     ++rest_;
   }
+  latest_ = it;
   Flow& flow = it->second;
   if (!flow.busy && flow.channel == nullptr) {
     flow.path = to.path;
@@ -374,7 +377,11 @@ void RdRequester::acknowledged(Flow& flow, Msn msn) {
       ++i;
       continue;
     }
-    flow.sent.erase(flow.sent.begin() + static_cast<ptrdiff_t>(i));
+    if (i == 0) {
+      flow.sent.pop_front();  // as nearly always, and for less
+    } else {
+      flow.sent.erase(flow.sent.begin() + static_cast<ptrdiff_t>(i));
+    }
     finish(s.request, Status::success);
   }
   settle(flow);
@@ -572,6 +579,7 @@ void RdRequester::forget(Flow& flow) {
   flow.unlink();
   --rest_;
   if (flow.channel != nullptr) by_channel_.erase({flow.channel, flow.didx});
+  latest_ = flows_.end();
   flows_.erase({flow.path.to, flow.path.from, flow.didx});
 }
 
@@ -601,6 +609,7 @@ void RdRequester::leave() {
   }
   by_channel_.clear();
   flows_.clear();
+  latest_ = flows_.end();
 }
 
 }  // namespace weft::wdp

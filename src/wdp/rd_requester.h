@@ -135,6 +135,7 @@ class RdRequester {
   work::SendQueue& queue_;
   Parameters parameters_;
   Flows flows_;
+  Flows::iterator latest_ = flows_.end();  // that a request went to
   std::map<std::pair<const RdChannel*, uint8_t>, Flow*> by_channel_;
   FlowList busy_;       // whose requests are not all answered
   FlowList resting_;    // all others
