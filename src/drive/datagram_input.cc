@@ -58,13 +58,14 @@ bool reachable(const PieceList& places) {
 size_t DatagramDriver::receive(Token& token, size_t calls) {
   if (pause_.lasts(token.now())) return 0;
   Visit visit{*this, token};
+  small_ = 0;
   size_t moved = 0;
   size_t came = 0;
   for (; calls > 0 && moved < kBudget && !pause_.begun; --calls) {
     const auto bytes = receive_one(token, visit);
     if (!bytes) {
       token.runtime().counters().receives_empty.add();
-      token.runtime().received(token, moved);
+      token.runtime().received(token, moved - std::min(moved, small_));
       return came;
     }
     if (*bytes == 0) continue;
@@ -75,7 +76,7 @@ size_t DatagramDriver::receive(Token& token, size_t calls) {
     ++came;
     moved += *bytes;
   }
-  token.runtime().received(token, moved);
+  token.runtime().received(token, moved - std::min(moved, small_));
   if ((calls == 0 && came <= 1) || pause_.begun) return came;
   token.runtime().again(token, *this);
   return came;

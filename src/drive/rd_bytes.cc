@@ -200,7 +200,9 @@ bool RdBytes::bytes_came(Bytes bytes, Time now) noexcept {
   State& s = *state_;
   if (user_ == nullptr || !s.ready || s.error != 0 || s.no_memory) return false;
   try {
-    return user_->take_in(bytes, now);
+    if (!user_->take_in(bytes, now)) return false;
+    if (!user_->takes_large()) driver_.came_in_small_ones(bytes.size());
+    return true;
   } catch (const std::bad_alloc&) {
     s.no_memory = true;
     return true;

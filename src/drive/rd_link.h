@@ -36,6 +36,7 @@ class RdLink final : public engine::EventHandler,
  private:
   RdLink(Token& token, DatagramDriver& driver);
   void reached() override { driver_.reached(*this); }
+  void small_messages_came(size_t bytes) override { driver_.came_in_small_ones(bytes); }
   void settled(Token& token) override;
   void look_for_peer(Token& token);
   void end_inquiry(Token& token);

@@ -56,9 +56,12 @@ class StreamDriver final : public engine::EventHandler {
   // visited afterwards, also where it throws std::bad_alloc, which is for on_no_memory().
   bool take_in(Bytes bytes, Time now) {
     if (gone_ || broken_ || !stream_.wants_bytes()) return false;
+    const uint64_t before = stream_.fpdus_received();
     stream_.received(bytes, now);
+    large_ = (stream_.fpdus_received() - before) * stream_.direct_from() < bytes.size();
     return true;
   }
+  bool takes_large() const { return large_; }
   // The program has posted send requests: sends them, now or together with those that follow.
   void posted(Token& token);
   // A window has been closed, from inside a call into the stream. What the peer reads from its

@@ -132,6 +132,7 @@ RdChannel::Verdict RdChannel::take_data(const WdpCommon& common, Bytes datagram,
   if (traffic_.may_take(d)) {
     control_.presence().exchanged();
     v = traffic_.take(d, how, now);
+    if (d.is_bundle()) owner_.small_messages_came(datagram.size());
   }
   // No transmission says it again: that of a copy counts as well.
   if (const auto& ack = d.ack()) {

@@ -33,6 +33,8 @@ class RdDatagram {
   // Is it right? What is not is dropped, and nothing below may be called.
   Result<Ok, wire::WdpDrop> check(const RdTerms& terms);
 
+  // Several messages, or one with an RDACK.
+  bool is_bundle() const { return common_.wdp_class == wire::WdpBundle::kClass; }
   Csn csn() const { return Csn{common_.class_word}; }
   // Bytes behind the header.
   size_t content() const {
@@ -55,7 +57,6 @@ class RdDatagram {
   }
 
  private:
-  bool is_bundle() const { return common_.wdp_class == wire::WdpBundle::kClass; }
   // Calls f(const WdpCommon&, Bytes) for each; the format was checked.
   template <class F>
   void each_part(F&& f) const {

@@ -40,6 +40,8 @@ class RdChannelOwner {
   virtual ~RdChannelOwner() = default;
   // The channel may have something to say, another deadline, another state.
   virtual void reached() = 0;
+  // So many bytes have come in messages that share a datagram.
+  virtual void small_messages_came(size_t) {}
 };
 
 }  // namespace weft::wdp

@@ -247,7 +247,9 @@ class RdNode final : public wdp::WdpSocketOwner {
     explicit Link(RdNode& of)
         : channel(of.socket.channels(), *this, of.random_, of.window_, of.ecn, of.congestion()) {}
     void reached() override { may_speak = true; }
+    void small_messages_came(size_t bytes) override { small += bytes; }
     wdp::RdChannel channel;
+    size_t small = 0;  // bytes that came in small messages
     bool may_speak = false;
   };
   wdp::RdChannel& open(const wdp::Path& path, Time now) {

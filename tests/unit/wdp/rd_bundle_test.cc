@@ -92,6 +92,25 @@ TEST_F(RdBundleTest, SmallMessagesShareDatagrams) {
   EXPECT_EQ(counts, (std::vector<size_t>{12, 12}));
 }
 
+// Somebody waits for those, and not for the segments of a large one.
+TEST_F(RdBundleTest, TheDriverHearsOfSmallMessages) {
+  stand();
+  const size_t before = b.links.front().small;
+  send_many(24, 64);
+  talk();
+  later(1ms);
+  expect_received(24, 64);
+  const size_t small = b.links.front().small - before;
+  EXPECT_GE(small, 24U * 64);
+  forget();
+  q.post_receives(1);
+  p.send(kB, 2, pattern_bytes(4000, 3));
+  talk();
+  later(1ms);
+  ASSERT_EQ(q.received.size(), 1U);
+  EXPECT_EQ(b.links.front().small - before, small);
+}
+
 // spec/wdp-rd 5.5: each path carries 548.
 TEST_F(RdBundleTest, FewerUntilThePathIsKnown) {
   const Watch no_probes = [](bool, const Buffer& d) {
