@@ -25,7 +25,7 @@ ChannelRequest::Came ChannelRequest::start(Token& token, ChannelRequestHandler& 
       new ChannelRequest(handler, driver, *channel, start.offer, own)};
   ChannelRequest& r = *owned;
   auto request = r.responder_.received(frame);
-  if (!request.ok()) return count(StartRefusal::bad_key);
+  if (!request.ok()) return count(refusal_of(request.error()));
   // It comes whole, and alone.
   if (!*request || !frame.empty()) return count(StartRefusal::bytes_behind_request);
   token.runtime().add(token, std::move(owned), -1, false, false);

@@ -17,21 +17,6 @@ constexpr Duration kLinger = 1s;
 constexpr Duration kReplySettles = 50ms;
 constexpr size_t kMostOfAPlainPeer = 256;  // PD_Length
 
-StartRefusal why(mpa::Responder::Error e) {
-  using Error = mpa::Responder::Error;
-  switch (e) {
-    case Error::bad_key:
-      return StartRefusal::bad_key;
-    case Error::bad_revision:
-      return StartRefusal::bad_revision;
-    case Error::private_data_too_long:
-      return StartRefusal::private_data_too_long;
-    case Error::enhanced_block_missing:
-      break;
-  }
-  return StartRefusal::enhanced_block_missing;
-}
-
 }  // namespace
 
 using engine::Token;
@@ -70,7 +55,7 @@ void PassiveStart::on_ready(Token& token, bool readable, bool) {
   if (!request.ok()) {
     WEFT_LOG(info, "connection from %s: %s; closing", tcp_.peer().to_string().c_str(),
              mpa::to_string(request.error()));
-    gone(token, why(request.error()));
+    gone(token, refusal_of(request.error()));
     return;
   }
   if (!*request) return;

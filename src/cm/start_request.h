@@ -4,6 +4,7 @@
 
 #include "cm/started.h"
 #include "engine/engine.h"
+#include "mpa/startup.h"
 #include "verbs/context.h"
 
 namespace weft::cm {
@@ -32,5 +33,8 @@ class StartRequest {
  protected:
   ~StartRequest() = default;
 };
+
+// Why there is no answer to a frame that is no Request, or one that cannot be read.
+stats::StartRefusal refusal_of(mpa::Responder::Error error);
 
 }  // namespace weft::cm

@@ -181,6 +181,9 @@ void each_is_answered() {
   const auto good = mpa::Initiator{mpa::Offer{.peer_to_peer = true}}.request(
       Scene::bytes_of(s.block()), false, true);
   s.is_closed(pattern_bytes<std::byte>(200, 3), "bad_key");
+  auto of_another_revision = good;
+  of_another_revision[17] = std::byte{3};  // RFC 5044 section 7.1.1: Rev
+  s.is_closed(of_another_revision, "bad_revision");
   s.is_closed(Bytes{good}.first(good.size() - 1), "bytes_behind_request");
   auto longer = good;
   longer.push_back(std::byte{1});
