@@ -249,6 +249,7 @@ void TcpInlet::connect(ConnectedSender& sender) {
   for (size_t i = 0; i < ends.connections.size(); ++i) {
     await(ends.listener.get(), until);
     port::Fd fd{::accept4(ends.listener.get(), nullptr, nullptr, SOCK_CLOEXEC)};
+    if (!fd.valid()) throw kit::system_failure("a sender's connection, accept4");
     await(fd.get(), until);
     // What is four bytes comes at once.
     const timeval patience{.tv_sec = 0, .tv_usec = 100'000};
