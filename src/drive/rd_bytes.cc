@@ -24,10 +24,6 @@ port::Address address_of(const wdp::Endpoint& e) {
 }
 // Whatever a peer says: IP takes as much everywhere.
 constexpr size_t kLeast = 512;
-// The other way round.
-uint32_t segment_of(size_t most) {
-  return static_cast<uint32_t>(most + wire::WdpData::kSize + wire::kUdpHeader - wire::kTcpHeader);
-}
 
 }  // namespace
 
@@ -36,13 +32,11 @@ RdBytes::RdBytes(DatagramDriver& driver, std::unique_ptr<port::ByteStream> tcp,
     : DatagramSender(config::options().ud_big),
       driver_(driver),
       initiator_(ways.peer.has_value()),
-      own_(ways.own),
-      peer_(tcp->peer()),
-      route_(route),
       state_(std::make_unique<State>()),
       stream_(std::make_unique<wdp::RdStream>(driver.wdp_socket().channels(),
-                                              static_cast<wdp::RdStreamOwner&>(*this), own_)) {
-  state_->tcp = std::move(tcp);
+                                              static_cast<wdp::RdStreamOwner&>(*this), ways.own)) {
+  const port::Address peer = tcp->peer();
+  state_->start = std::make_unique<Start>(Start{std::move(tcp), peer, route});
   if (initiator_) begin_stream(*ways.peer);
 }
 
@@ -50,9 +44,6 @@ RdBytes::RdBytes(DatagramDriver& driver, std::unique_ptr<wdp::RdStream> stream)
     : DatagramSender(config::options().ud_big),
       driver_(driver),
       initiator_(true),
-      own_(stream->own()),
-      peer_(address_of(stream->path().to)),
-      route_{.from = stream->path().from, .segment = segment_of(stream->most())},
       state_(std::make_unique<State>(in_channel())),
       stream_(std::move(stream)) {
   stream_->belongs_to(*this);
@@ -62,13 +53,9 @@ RdBytes::RdBytes(DatagramDriver& driver, wdp::RdChannel& channel, const wire::Rd
     : DatagramSender(config::options().ud_big),
       driver_(driver),
       initiator_(false),
-      own_(ways.own),
-      peer_(address_of(channel.path().to)),
-      route_{.from = channel.path().from,
-             .segment = segment_of(most_between(ways.own, *ways.peer))},
       state_(std::make_unique<State>(in_channel())),
       stream_(std::make_unique<wdp::RdStream>(driver.wdp_socket().channels(),
-                                              static_cast<wdp::RdStreamOwner&>(*this), own_)) {
+                                              static_cast<wdp::RdStreamOwner&>(*this), ways.own)) {
   stream_->begin(*ways.peer, channel, most_between(ways.own, *ways.peer));
 }
 
@@ -84,16 +71,24 @@ size_t RdBytes::most_between(const wire::RdOffer& a, const wire::RdOffer& b) {
   return std::min<size_t>(room - wire::WdpData::kSize, wire::WdpData::kMaxStride);
 }
 
+// The other way round than most_of().
+uint32_t RdBytes::segment() const {
+  const size_t packet = stream_->most() + wire::WdpData::kSize + wire::kUdpHeader;
+  return static_cast<uint32_t>(packet - wire::kTcpHeader);
+}
+
 void RdBytes::begin(StreamDriver& user) {
   user_ = &user;
   if (state_->ready) user.by_datagrams();
 }
 
 void RdBytes::begin_stream(const wire::RdOffer& peer) const {
+  const Start& start = *state_->start;
   state_->way = Way::datagrams;
-  stream_->begin(peer,
-                 {.to = {.address = peer_.gid(), .port = port_of(peer.qpn)}, .from = route_.from},
-                 most_of(route_.segment));
+  stream_->begin(
+      peer,
+      {.to = {.address = start.peer.gid(), .port = port_of(peer.qpn)}, .from = start.route.from},
+      most_of(start.route.segment));
 }
 
 // --- TCP, as long as there is any
@@ -101,7 +96,7 @@ void RdBytes::begin_stream(const wire::RdOffer& peer) const {
 bool RdBytes::say(wire::RdWord word) const {
   const auto byte = static_cast<std::byte>(word);
   const IoVec one{const_cast<std::byte*>(&byte), 1};
-  return state_->tcp->send({&one, 1}).bytes == 1;
+  return state_->start->tcp->send({&one, 1}).bytes == 1;
 }
 
 // The Initiator: what the Responder says.
@@ -121,14 +116,16 @@ void RdBytes::hear(std::byte said) const {
 // The Responder: whether the Initiator comes, and from where.
 void RdBytes::take_answer(Bytes said) const {
   State& s = *state_;
-  std::copy(said.begin(), said.end(), s.answer.begin() + static_cast<ptrdiff_t>(s.answered));
-  s.answered += said.size();
-  if (s.answer.front() == static_cast<std::byte>(wire::RdWay::tcp)) {
+  Start& start = *s.start;
+  std::copy(said.begin(), said.end(),
+            start.answer.begin() + static_cast<ptrdiff_t>(start.answered));
+  start.answered += said.size();
+  if (start.answer.front() == static_cast<std::byte>(wire::RdWay::tcp)) {
     s.way = Way::tcp;
     return;
   }
-  if (s.answered < s.answer.size()) return;
-  const auto peer = wire::RdOffer::parse(s.answer.data() + 1);
+  if (start.answered < start.answer.size()) return;
+  const auto peer = wire::RdOffer::parse(start.answer.data() + 1);
   if (!peer) {
     s.error = EPROTO;
     return;
@@ -149,9 +146,10 @@ void RdBytes::listen() const {
     std::array<std::byte, 1 + wire::RdOffer::kSize> buffer;
     // Of the Initiator's answer no byte of what follows it on TCP.
     size_t most = 1;
-    if (!initiator_ && s.answered > 0 && !s.ready) most = s.answer.size() - s.answered;
+    const Start& start = *s.start;
+    if (!initiator_ && start.answered > 0 && !s.ready) most = start.answer.size() - start.answered;
     const IoVec piece{buffer.data(), most};
-    const auto t = s.tcp->receive({&piece, 1});
+    const auto t = start.tcp->receive({&piece, 1});
     if (t.would_block) return;
     if (t.bytes == 0) {
       s.error = ECONNRESET;
@@ -171,10 +169,10 @@ void RdBytes::visited(Token& token) {
     if (!initiator_ && !s.over && stream_->heard()) s.over = say(wire::RdWord::over);
     if (s.over && has_tcp()) {
       token.runtime().rewatch(token, *user_, -1, false, false);
-      s.tcp->close();
+      s.start.reset();
     }
     if (s.ready && initiator_ && stream_->needs_channel()) {
-      if (route_.scope != 0) driver_.set_interface(route_.from, route_.scope);
+      if (s.start) driver_.set_interface(s.start->route.from, s.start->route.scope);
       driver_.open_channel(token, stream_->path());
       stream_changed();
     }
@@ -226,7 +224,7 @@ void RdBytes::on_no_memory(Token& token) {
 
 port::ByteStream::Transfer RdBytes::send(std::span<const IoVec> pieces) const {
   State& s = *state_;
-  if (s.way == Way::tcp) return s.tcp->send(pieces);
+  if (s.way == Way::tcp) return s.start->tcp->send(pieces);
   const int error = s.error != 0 ? s.error : stream_->error();
   if (error != 0) return {.error = error};
   if (!s.ready || !stream_->has_channel()) return {.would_block = true};
@@ -238,7 +236,7 @@ port::ByteStream::Transfer RdBytes::send(std::span<const IoVec> pieces) const {
 port::ByteStream::Transfer RdBytes::receive(std::span<const IoVec> pieces) const {
   State& s = *state_;
   listen();
-  if (s.way == Way::tcp) return s.tcp->receive(pieces);
+  if (s.way == Way::tcp) return s.start->tcp->receive(pieces);
   const auto moved = stream_->read(pieces);
   if (moved.bytes > 0) return {.bytes = moved.bytes};
   if (moved.unreachable) return {.error = EFAULT};
@@ -249,23 +247,27 @@ port::ByteStream::Transfer RdBytes::receive(std::span<const IoVec> pieces) const
 }
 
 void RdBytes::reset() {
-  if (has_tcp()) state_->tcp->reset();
+  if (has_tcp()) state_->start->tcp->reset();
 }
 
 void RdBytes::close() {
-  if (has_tcp()) state_->tcp->close();
+  if (has_tcp()) state_->start->tcp->close();
 }
 
 void RdBytes::shut_write() const {
   if (state_->way == Way::tcp) {
-    state_->tcp->shut_write();
+    state_->start->tcp->shut_write();
   } else {
     stream_->end();
   }
 }
 
+port::Address RdBytes::peer() const {
+  return state_->start ? state_->start->peer : address_of(stream_->path().to);
+}
+
 port::ByteStream::Unacknowledged RdBytes::unacknowledged() const {
-  return state_->way == Way::tcp ? state_->tcp->unacknowledged() : Unacknowledged{};
+  return state_->way == Way::tcp ? state_->start->tcp->unacknowledged() : Unacknowledged{};
 }
 
 }  // namespace weft::drive

@@ -57,8 +57,8 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
   wdp::RdStream& stream() { return *stream_; }
   // Bytes of the stream that a datagram between two such ends carries.
   static size_t most_between(const wire::RdOffer& a, const wire::RdOffer& b);
-  // What a segment of TCP on this path carries at most, or would.
-  uint32_t segment() const { return route_.segment; }
+  // What a segment of TCP on this path would carry at most. The stream has begun.
+  uint32_t segment() const;
   // Has receive() anything to tell: bytes, or the end that came with the last of them?
   bool readable() const {
     return stream_->readable() > 0 || stream_->peer_ended() || stream_->error() != 0;
@@ -72,15 +72,21 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
   void close() override;
   // The channel asks by itself.
   Unacknowledged unacknowledged() const override;
-  port::Address peer() const override { return peer_; }
-  int fd() const override { return has_tcp() ? state_->tcp->fd() : -1; }
+  port::Address peer() const override;
+  int fd() const override { return has_tcp() ? state_->start->tcp->fd() : -1; }
 
  private:
   enum class Way : uint8_t { undecided, datagrams, tcp };
+  // By TCP.
+  struct Start {
+    std::unique_ptr<port::ByteStream> tcp;
+    port::Address peer;
+    RdRoute route;
+    std::array<std::byte, 1 + wire::RdOffer::kSize> answer{};  // of the Initiator's
+    size_t answered = 0;                                       // bytes of it that are there
+  };
   struct State {
-    std::unique_ptr<port::ByteStream> tcp;                   // none: it began in a channel
-    std::array<std::byte, 1 + wire::RdOffer::kSize> answer;  // of the Initiator's
-    size_t answered = 0;                                     // bytes of it that are there
+    std::unique_ptr<Start> start;  // none: it is over, or was in a channel
     Way way = Way::undecided;
     bool ready = false;      // the peer takes messages, and this side does
     bool over = false;       // the TCP connection is not needed any more
@@ -89,7 +95,7 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
     int error = 0;
   };
 
-  bool has_tcp() const { return state_->tcp != nullptr && state_->tcp->fd() >= 0; }
+  bool has_tcp() const { return state_->start != nullptr && state_->start->tcp->fd() >= 0; }
   static State in_channel();
   // DatagramSender
   void settled(Token& token) override;
@@ -105,9 +111,6 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
 
   DatagramDriver& driver_;
   const bool initiator_;
-  const wire::RdOffer own_;
-  const port::Address peer_;
-  const RdRoute route_;
   const std::unique_ptr<State> state_;
   const std::unique_ptr<wdp::RdStream> stream_;
   StreamDriver* user_ = nullptr;
