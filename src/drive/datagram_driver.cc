@@ -81,7 +81,7 @@ DatagramDriver::DatagramDriver(Token& token, DatagramOwner& owner,
       group_(group),
       random_(token.runtime().random(token)),
       wdp_socket_(random_, token.now()),
-      output_(*socket_, properties_, wdp_socket_, current_) {}
+      output_(*socket_, properties_, wdp_socket_, current_, TrainPool::of(token)) {}
 
 DatagramDriver::~DatagramDriver() = default;
 

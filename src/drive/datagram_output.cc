@@ -51,7 +51,7 @@ void DatagramOutput::remove(DatagramSender& sender) {
 // train is lost, as datagrams are.
 void DatagramOutput::detach_memory() {
   try {
-    (void)train_.detach();
+    if (train_) (void)train_->detach();
   } catch (const std::bad_alloc&) {
     drop_train();
   }
@@ -62,7 +62,7 @@ void DatagramOutput::abandon_filling() {
 }
 
 void DatagramOutput::drop_train() {
-  train_.clear();
+  train_->clear();
   filler_ = nullptr;
   sent_ = 0;
 }
@@ -76,7 +76,13 @@ void DatagramOutput::call_paced(Token& token) {
 
 void DatagramOutput::send(Token& token, engine::EventHandler& driver, SettlingList& asked) {
   call_paced(token);
-  if (sending_.empty() && train_.empty() && !own_.ready()) return;  // as after most receives
+  if (sending_.empty() && !train_ && !own_.ready()) return;  // as after most receives
+  if (!train_) train_ = trains_.take();
+  send_trains(token, driver, asked);
+  if (train_->empty()) trains_.give(std::move(train_));
+}
+
+void DatagramOutput::send_trains(Token& token, engine::EventHandler& driver, SettlingList& asked) {
   size_t sent = 0;
   while (!blocked_) {
     if (sent >= kSendBudget) {
@@ -85,8 +91,8 @@ void DatagramOutput::send(Token& token, engine::EventHandler& driver, SettlingLi
       token.runtime().more_to_send(token, driver);
       return;
     }
-    if (train_.empty() && !next_train(token, asked)) return;
-    sent += train_.bytes();
+    if (train_->empty() && !next_train(token, asked)) return;
+    sent += train_->bytes();
     push_train(token, driver);
   }
 }
@@ -98,8 +104,8 @@ bool DatagramOutput::next_train(Token& token, SettlingList& asked) {
   filler_ = nullptr;
   fragments_ = false;
   filling_ = true;
-  while (train_.empty() && own_.ready()) own_.fill(train_);
-  while (train_.empty()) {
+  while (train_->empty() && own_.ready()) own_.fill(*train_);
+  while (train_->empty()) {
     DatagramSender* s = sending_.pop_front();
     if (s == nullptr) break;
     asked.push_back(*s);
@@ -109,36 +115,36 @@ bool DatagramOutput::next_train(Token& token, SettlingList& asked) {
       paced_.push_back(*s);
       continue;
     }
-    train_.limit(s->pacer_.most());
+    train_->limit(s->pacer_.most());
     // An empty train is an answer, too: a request was at fault, a probe was over.
     current_.call(*s, [&] {
       wdp::TrainSource* const source = s->source_;
       if (source == nullptr) return;
-      for (int i = 0; i < 2 && train_.empty() && source->ready(token.now()); ++i) {
-        source->fill(train_, token.now());
+      for (int i = 0; i < 2 && train_->empty() && source->ready(token.now()); ++i) {
+        source->fill(*train_, token.now());
       }
     });
-    if (train_.empty()) {
-      train_.clear();
+    if (train_->empty()) {
+      train_->clear();
       continue;
     }
     filler_ = s;
-    fragments_ = s->fragments_ || train_.fragments();
+    fragments_ = s->fragments_ || train_->fragments();
     sending_.push_back(*s);
   }
   filling_ = false;
-  return !train_.empty();
+  return !train_->empty();
 }
 
 void DatagramOutput::push_train(Token& token, engine::EventHandler& driver) {
   // One that has lost its memory may end there, or have nothing before it.
-  if (sent_ >= train_.bytes()) return train_gone(token);
-  const wdp::Path& path = train_.path();
+  if (sent_ >= train_->bytes()) return train_gone(token);
+  const wdp::Path& path = train_->path();
   const uint32_t scope = interface_of(path.from, path.to.address);
   const port::Address to =
       properties_.ipv6 ? port::Address::from_gid_as_ipv6(path.to.address, path.to.port, scope)
                        : port::Address::from_gid(path.to.address, path.to.port, scope);
-  std::span<const IoVec> pieces = train_.pieces();
+  std::span<const IoVec> pieces = train_->pieces();
   if (sent_ > 0) {
     cut_front(pieces, sent_, rest_);
     pieces = rest_;
@@ -150,16 +156,16 @@ void DatagramOutput::push_train(Token& token, engine::EventHandler& driver) {
                                .tos = path.traffic_class,
                                .hop_limit = path.hop_limit,
                                .fragments = fragments_,
-                               .segment = train_.segment_size(),
+                               .segment = train_->segment_size(),
                                .pieces = pieces},
                               filler_ != nullptr ? filler_->segmentation_ : segmentation_);
   counters.send_calls.add();
   sent_ += r.bytes;
   if (r.bytes > 0) {
     spoke_ = true;
-    counters.datagrams_sent.add((r.bytes + train_.segment_size() - 1) / train_.segment_size());
+    counters.datagrams_sent.add((r.bytes + train_->segment_size() - 1) / train_->segment_size());
   }
-  if (sent_ >= train_.bytes()) {
+  if (sent_ >= train_->bytes()) {
     train_gone(token);
   } else if (r.would_block) {
     // spec/wdp 2.7: ENOBUFS/EAGAIN: wait for writability (do not drop).
@@ -167,30 +173,30 @@ void DatagramOutput::push_train(Token& token, engine::EventHandler& driver) {
     counters.sends_cut.add();
     token.runtime().want_write(token, driver, true);
   } else if (r.too_big) {
-    refused_as_too_big(token, std::min(train_.segment_size(), train_.bytes() - sent_));
+    refused_as_too_big(token, std::min(train_->segment_size(), train_->bytes() - sent_));
   } else if (r.error == EFAULT) {
     // Copied here the bytes are there after all, once a handler of the program's has made them
     // accessible; or the train ends before them.
-    (void)train_.detach();
+    (void)train_->detach();
   } else if (r.error != 0) {
     // No route, no permission: lost on its way, as anywhere further on. Of what goes one by one the
     // next datagram may fare better.
     const auto& segmentation = filler_ != nullptr ? filler_->segmentation_ : segmentation_;
-    const size_t gone = segmentation.refused() ? train_.segment_size() : train_.bytes() - sent_;
-    counters.datagrams_unsent.add((gone + train_.segment_size() - 1) / train_.segment_size());
+    const size_t gone = segmentation.refused() ? train_->segment_size() : train_->bytes() - sent_;
+    counters.datagrams_unsent.add((gone + train_->segment_size() - 1) / train_->segment_size());
     sent_ += gone;
-    if (sent_ >= train_.bytes()) train_gone(token);
+    if (sent_ >= train_->bytes()) train_gone(token);
   }
 }
 
 // Its requests are complete, up to one whose memory the program has unmapped (docs/design/06).
 void DatagramOutput::train_gone(Token& token) {
   DatagramSender* s = std::exchange(filler_, nullptr);
-  if (s != nullptr && s->pacer_.paces(train_.path().rate)) {
-    s->pacer_.sent(train_.bytes(), token.now(), train_.path().rate);
+  if (s != nullptr && s->pacer_.paces(train_->path().rate)) {
+    s->pacer_.sent(train_->bytes(), token.now(), train_->path().rate);
   }
-  const bool lost = train_.lost();
-  train_.clear();
+  const bool lost = train_->lost();
+  train_->clear();
   sent_ = 0;
   if (s == nullptr) return;
   if (lost) return s->source_->own_memory_lost(token.now());

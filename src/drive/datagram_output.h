@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "drive/datagram_sender.h"
+#include "drive/train_pool.h"
 #include "engine/runtime.h"
 #include "port/datagram_port.h"
 #include "wdp/wdp_socket.h"
@@ -21,8 +22,8 @@ class DatagramOutput {
  public:
   // `own`: what WDP says by itself, before any sender's.
   DatagramOutput(port::DatagramPort& socket, const port::DatagramPort::Properties& properties,
-                 wdp::WdpSocket& own, CurrentSender& current)
-      : socket_(socket), properties_(properties), own_(own), current_(current) {}
+                 wdp::WdpSocket& own, CurrentSender& current, TrainPool& trains)
+      : socket_(socket), properties_(properties), own_(own), current_(current), trains_(trains) {}
 
   // See DatagramDriver::set_interface(). At any time.
   void set_interface(const Gid& local, uint32_t interface);
@@ -53,6 +54,7 @@ class DatagramOutput {
 
  private:
   void call_paced(Token& token);
+  void send_trains(Token& token, engine::EventHandler& driver, SettlingList& asked);
   bool next_train(Token& token, SettlingList& asked);
   void push_train(Token& token, engine::EventHandler& driver);
   void train_gone(Token& token);
@@ -63,19 +65,20 @@ class DatagramOutput {
   const port::DatagramPort::Properties& properties_;
   wdp::WdpSocket& own_;
   CurrentSender& current_;
+  TrainPool& trains_;
   std::map<Gid, uint32_t> interfaces_;  // of addresses of IPv6
   IntrusiveList<DatagramSender, SendingTag> sending_;
   IntrusiveList<DatagramSender, PacedTag> paced_;  // would send, and may not yet
   Time paced_until_ = Time::never();
 
-  wdp::Train train_;
-  bool filling_ = false;              // train_ is not complete
-  DatagramSender* filler_ = nullptr;  // whose train it is; nullptr: WDP's own, or it has left
-  bool fragments_ = false;            // IP may cut up its datagrams
-  size_t sent_ = 0;                   // bytes of train_ that the kernel has
-  std::vector<IoVec> rest_;           // what it has not
-  port::Segmentation segmentation_;   // of what is nobody's
-  bool blocked_ = false;              // waiting for the socket to turn writable
+  std::unique_ptr<wdp::Train> train_;  // within send(), and while it waits for the socket
+  bool filling_ = false;               // train_ is not complete
+  DatagramSender* filler_ = nullptr;   // whose train it is; nullptr: WDP's own, or it has left
+  bool fragments_ = false;             // IP may cut up its datagrams
+  size_t sent_ = 0;                    // bytes of train_ that the kernel has
+  std::vector<IoVec> rest_;            // what it has not
+  port::Segmentation segmentation_;    // of what is nobody's
+  bool blocked_ = false;               // waiting for the socket to turn writable
   bool spoke_ = false;
 };
 
