@@ -111,11 +111,11 @@ class StreamDriver final : public engine::EventHandler {
   PostBurst burst_;
   BatchPool* batches_ = nullptr;         // from start() on
   std::unique_ptr<mpa::TxBatch> batch_;  // while it has bytes that the socket would not take
-  bool blocked_ = false;                 // waiting for the socket to turn writable
-  bool large_ = false;  // FPDUs have been large lately: read little into the bounce buffer
-  bool tiny_ = true;    // or so small that a whole buffer of them takes long
   // When to look whether the peer acknowledges what it was sent; never where all is said of that.
   Time look_at_ = Time::never();
+  bool blocked_ = false;  // waiting for the socket to turn writable
+  bool large_ = false;    // FPDUs have been large lately: read little into the bounce buffer
+  bool tiny_ = true;      // or so small that a whole buffer of them takes long
   bool silence_told_ = false;
   bool unreachable_ = false;  // the kernel could not reach the place of what is next
   bool gone_ = false;

@@ -87,8 +87,8 @@ class Receiver {
   void keep(Bytes bytes);
 
   UlpduSink& sink_;
-  wire::FpduForm form_ = wire::FpduForm::of_tcp();
   size_t direct_from_ = kDirectFrom;
+  wire::FpduForm form_ = wire::FpduForm::of_tcp();
   bool crc_ = true;
   bool empty_ulpdu_ = false;
   State state_ = State::gather;

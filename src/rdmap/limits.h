@@ -20,9 +20,9 @@ struct StreamConfig {
   bool by_memory = false;       // the bytes go through memory that both ends share
   bool llp_completion = false;  // option completion=llp
   bool big_fpdu = false;        // option big_fpdu: 64 KiB FPDUs towards any peer
-  uint32_t emss = 1448;         // bytes of TCP payload per segment
   uint8_t rnr_retry = 7;        // 7: for ever
   uint8_t min_rnr_timer = 12;   // code of the time that we ask the peer to wait
+  uint32_t emss = 1448;         // bytes of TCP payload per segment
   Duration rnr_wait =
       std::chrono::seconds{10};  // plain peer: how long its Send may wait for a receive
   Duration responder_wait{};     // plain peer: how long a Responder is silent for want of the first

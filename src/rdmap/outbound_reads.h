@@ -26,7 +26,7 @@ class OutboundReads {
   // At most `ord` at once; `seed` makes the sink STags hard to guess. There is room for the RTR
   // read in any case: a Responder may choose it and allow no other.
   OutboundReads(uint16_t ord, uint32_t seed)
-      : agreed_(ord), limit_(ord), waiting_(std::max<uint16_t>(ord, 1)), counter_(seed) {}
+      : agreed_(ord), limit_(ord), counter_(seed), waiting_(std::max<uint16_t>(ord, 1)) {}
 
   uint16_t limit() const { return limit_; }
   // Bounds those that begin from now on, within what was agreed.
@@ -69,8 +69,8 @@ class OutboundReads {
 
   const uint16_t agreed_;
   uint16_t limit_;
-  FixedRing<OutboundRead> waiting_;
   uint32_t counter_;
+  FixedRing<OutboundRead> waiting_;
 };
 
 }  // namespace weft::rdmap

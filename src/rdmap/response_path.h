@@ -42,8 +42,8 @@ class ResponsePath {
   work::Consumer& consumer_;
   const StreamConfig& config_;
   uint32_t payload_;  // of an FPDU
-  InboundReads requests_;
   bool in_message_ = false;
+  InboundReads requests_;
   Msn atomic_msn_{1};
   wire::TermError refused_;
 };

@@ -112,13 +112,13 @@ class SendPath {
   Coverage coverage_;
   RequestWriter requests_;
 
-  bool started_ = false;        // start() said yes, and nothing was written since
   std::byte* place_ = nullptr;  // of the request next_, when it lies in one piece; set by start()
   uint64_t next_ = 0;           // request being sent, or to be sent next
   uint64_t llp_took_ = 0;       // requests before this index are with the kernel
   uint64_t fpdus_ = 0;
   uint32_t empty_writes_ = 0;
   bool empty_write_ack_ = false;
+  bool started_ = false;  // start() said yes, and nothing was written since
 
   Time rnr_deadline_ = Time::never();
   // How the request next_ will fail once those before it are complete.

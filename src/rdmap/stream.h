@@ -181,7 +181,6 @@ class Stream {
 
   work::Consumer& consumer_;
   StreamConfig config_;
-  bool consumer_gone_ = false;
 
   Opening opening_;
   Ending ending_;
@@ -193,6 +192,7 @@ class Stream {
   mpa::Receiver receiver_;
   mpa::FpduWriter writer_;
 
+  bool consumer_gone_ = false;
   uint32_t responses_in_row_ = 0;
   uint64_t drained_fpdus_ = 0;  // draining: own requests' FPDUs when progress was last seen
   Time receive_wanted_until_ = Time::never();  // plain peer's Send waits for a receive

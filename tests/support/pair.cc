@@ -10,9 +10,9 @@ rdmap::StreamConfig Side::config(const PairOptions& o, bool initiator) {
                         .initiator = initiator,
                         .llp_completion = o.llp_completion,
                         .big_fpdu = o.big_fpdu,
-                        .emss = o.emss,
                         .rnr_retry = o.rnr_retry,
-                        .min_rnr_timer = o.min_rnr_timer};
+                        .min_rnr_timer = o.min_rnr_timer,
+                        .emss = o.emss};
   if (o.tune) o.tune(c, initiator);
   return c;
 }

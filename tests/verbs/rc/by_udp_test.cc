@@ -87,7 +87,7 @@ class RcByUdp : public testing::Test {
 };
 
 TEST_F(RcByUdp, ten_thousand_connected_queue_pairs_need_few_descriptors) {
-  EXPECT_EXIT(with({{"WEFT_RC", "udp"}}, [] { connect_many(5000, 256, 3072); }),
+  EXPECT_EXIT(with({{"WEFT_RC", "udp"}}, [] { connect_many(5000, 256, 2048); }),
               ::testing::ExitedWithCode(0), "");
 }
 
