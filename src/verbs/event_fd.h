@@ -18,13 +18,17 @@
 
 namespace weft::verbs {
 
-// The descriptor: an eventfd that counts down by one for each read.
+// The units, an eventfd that counts down by one for each read, and the descriptor that programs
+// see: an epoll set with nothing else in it. That is never ready for writing, as an adapter's is
+// not; an eventfd always is, and a program that waits for both would find no rest.
 class EventFd {
  public:
-  // valid() is false when the process has no descriptor left.
+  // valid() is false when the process has no descriptors left, or no watch of epoll; errno says
+  // which.
   EventFd();
-  bool valid() const { return fd_.valid(); }
-  int fd() const { return fd_.get(); }
+  bool valid() const { return shown_.valid(); }
+  // The one that the program sees.
+  int fd() const { return shown_.get(); }
   // Neither of these is a cancellation point (pthreads(7)).
   void signal() const;
   // Takes one unit back. It is there, or somebody is about to signal(): then this waits for it,
@@ -33,10 +37,11 @@ class EventFd {
   void take() const;
   // Did the program make the descriptor non-blocking?
   bool nonblocking() const;
-  void close() { fd_.reset(); }
+  void close();
 
  private:
-  port::Fd fd_;
+  port::Fd units_;
+  port::Fd shown_;
 };
 
 template <class Event>

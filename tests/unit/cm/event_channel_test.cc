@@ -107,14 +107,20 @@ class EventChannelRequestTest : public EventChannelTest {
     }
     ASSERT_EQ(waiting(), count);
   }
+  // The descriptor is an epoll set with an eventfd in it.
   size_t waiting() const {
-    std::ifstream info{"/proc/self/fdinfo/" + std::to_string(channel->fd())};
+    int units = -1;
     size_t count = 0;
-    for (std::string word; info >> word;) {
+    std::string word;
+    for (std::ifstream info{fd_info(channel->fd())}; info >> word;) {
+      if (word == "tfd:") info >> units;
+    }
+    for (std::ifstream info{fd_info(units)}; info >> word;) {
       if (word == "eventfd-count:") info >> std::hex >> count;
     }
     return count;
   }
+  static std::string fd_info(int fd) { return "/proc/self/fdinfo/" + std::to_string(fd); }
   void end() {
     EXPECT_EQ(listener.destroy(), 0);
     for (Id* client : all) EXPECT_EQ(client->destroy(), 0);

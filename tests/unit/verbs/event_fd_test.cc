@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -28,6 +29,31 @@ TEST(EventFd, CountsDownByOne) {
   EXPECT_TRUE(readable(e.fd()));
   e.take();
   EXPECT_FALSE(readable(e.fd()));
+}
+
+// As an adapter's: who waits for both directions sleeps until there is an event.
+TEST(EventFd, IsNeverReadyForWriting) {
+  const EventFd e;
+  pollfd p{.fd = e.fd(), .events = POLLIN | POLLOUT, .revents = 0};
+  EXPECT_EQ(::poll(&p, 1, 0), 0);
+  e.signal();
+  ASSERT_EQ(::poll(&p, 1, 0), 1);
+  EXPECT_EQ(p.revents, POLLIN);
+}
+
+TEST(EventFd, AnEdgeIsToldOfEachUnit) {
+  const EventFd e;
+  const port::Fd set{::epoll_create1(EPOLL_CLOEXEC)};
+  epoll_event edge{};
+  edge.events = EPOLLIN | EPOLLET;
+  ASSERT_EQ(::epoll_ctl(set.get(), EPOLL_CTL_ADD, e.fd(), &edge), 0);
+  const auto edges = [&] { return ::epoll_wait(set.get(), &edge, 1, 0); };
+  EXPECT_EQ(edges(), 0);
+  for (int i = 0; i < 3; ++i) {
+    e.signal();
+    EXPECT_EQ(edges(), 1) << i;
+    EXPECT_EQ(edges(), 0) << i;
+  }
 }
 
 TEST(EventFd, TheProgramDecidesWhetherItBlocks) {
