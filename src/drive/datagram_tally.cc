@@ -97,21 +97,27 @@ void UcTally::publish(const wdp::UcSession& session, stats::QpCounters& qp,
 }
 
 void RdTally::publish(const wdp::RdChannel& channel, stats::EngineCounters& engine) {
+  auto before = before_.begin();
+  const auto one = [&](uint64_t now, stats::Cell& to) {
+    const auto low = static_cast<uint32_t>(now);
+    if (low != *before) to.add(low - std::exchange(*before, low));
+    ++before;
+  };
   const wdp::RdSendCounters& s = channel.sender().counters();
-  publish_one(s.sent, sent_.sent, engine.rd_datagrams_sent);
-  publish_one(s.repeated, sent_.repeated, engine.rd_datagrams_repeated);
-  publish_one(s.lost, sent_.lost, engine.rd_datagrams_lost);
-  publish_one(s.probes, sent_.probes, engine.rd_probes);
-  publish_one(s.marked, sent_.marked, engine.rd_marks_heard);
+  one(s.sent, engine.rd_datagrams_sent);
+  one(s.repeated, engine.rd_datagrams_repeated);
+  one(s.lost, engine.rd_datagrams_lost);
+  one(s.probes, engine.rd_probes);
+  one(s.marked, engine.rd_marks_heard);
+  one(channel.messages_lost(), engine.rd_messages_lost);
   if (const auto* receiver = channel.receiver()) {
     const wdp::RdReceiveCounters& r = receiver->counters();
-    publish_one(r.received, received_.received, engine.rd_datagrams_received);
-    publish_one(r.reordered, received_.reordered, engine.rd_datagrams_reordered);
-    publish_one(r.marked, received_.marked, engine.rd_datagrams_marked);
-    publish_one(r.held, received_.held, engine.rd_messages_held);
-    publish_one(r.given_up, received_.given_up, engine.rd_messages_given_up);
+    one(r.received, engine.rd_datagrams_received);
+    one(r.reordered, engine.rd_datagrams_reordered);
+    one(r.marked, engine.rd_datagrams_marked);
+    one(r.held, engine.rd_messages_held);
+    one(r.given_up, engine.rd_messages_given_up);
   }
-  publish_one(channel.messages_lost(), messages_lost_, engine.rd_messages_lost);
 }
 
 void RdQueueTally::publish(const wdp::RdResponder& responder, stats::QpCounters& qp,

@@ -2,6 +2,8 @@
 // keeps what it has carried already.
 #pragma once
 
+#include <array>
+
 #include "stats/blocks.h"
 #include "wdp/handshake.h"
 #include "wdp/rd_channel.h"
@@ -56,9 +58,8 @@ class RdTally {
   void publish(const wdp::RdChannel& channel, stats::EngineCounters& engine);
 
  private:
-  wdp::RdSendCounters sent_;
-  wdp::RdReceiveCounters received_;
-  uint64_t messages_lost_ = 0;
+  // Channels are many, and half of a number tells by how much it has grown.
+  std::array<uint32_t, 11> before_{};
 };
 
 class RdQueueTally {

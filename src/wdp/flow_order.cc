@@ -13,18 +13,24 @@ uint64_t place(Msn msn, uint32_t offset) {
 
 }  // namespace
 
+void FlowOrder::let_go_if_empty() {
+  if (!kept_) return;
+  if (kept_->begun.empty() && kept_->early.empty() && kept_->waiting.empty()) kept_.reset();
+}
+
 uint32_t FlowOrder::offset_of(uint32_t flow) const {
-  const auto it = begun_.find(flow);
-  return it == begun_.end() ? 0 : it->second;
+  if (!kept_) return 0;
+  const auto it = kept_->begun.find(flow);
+  return it == kept_->begun.end() ? 0 : it->second;
 }
 
 void FlowOrder::advance(uint32_t flow, const RdArrival& taken, size_t bytes) {
   if (taken.header.last) {
-    begun_.erase(flow);
+    if (kept_) kept_->begun.erase(flow);
     Msn& expected = expected_.next_of(flow);
     expected = next(expected);
   } else {
-    begun_[flow] = taken.header.mo.value() + static_cast<uint32_t>(bytes);
+    kept().begun[flow] = taken.header.mo.value() + static_cast<uint32_t>(bytes);
   }
 }
 
@@ -32,9 +38,9 @@ void FlowOrder::advance(uint32_t flow, const RdArrival& taken, size_t bytes) {
 bool FlowOrder::give(const RdArrival& arrival, Bytes payload, RdSink& sink) {
   const uint8_t index = arrival.header.didx;
   if (!waits_for(index) && sink.take(arrival, payload)) return true;
-  auto& queue = waiting_[index];
+  auto& queue = kept().waiting[index];
   queue.push_back(copy(arrival, payload));
-  waiting_bytes_ += queue.back().weight();
+  kept_->waiting_bytes += queue.back().weight();
   return false;
 }
 
@@ -50,14 +56,14 @@ FlowOrder::Fate FlowOrder::accept(const RdArrival& arrival, Bytes payload, RdSin
     return Fate::repeated;
   }
   if (ahead > 0 || d.mo.value() != offset) {
-    auto& early = early_[flow];
+    auto& early = kept().early[flow];
     const auto [at, fresh] = early.try_emplace(place(d.msn, d.mo.value()), copy(arrival, payload));
     if (!fresh) return Fate::repeated;
-    early_bytes_ += at->second.weight();
+    kept_->early_bytes += at->second.weight();
     drain(flow, sink);  // as above
     return Fate::held;
   }
-  if (!d.last) begun_.try_emplace(flow, 0);  // the memory for it
+  if (!d.last) kept().begun.try_emplace(flow, 0);  // the memory for it
   const bool delivered = give(arrival, payload, sink);
   advance(flow, arrival, payload.size());
   drain(flow, sink);
@@ -66,38 +72,43 @@ FlowOrder::Fate FlowOrder::accept(const RdArrival& arrival, Bytes payload, RdSin
 
 // What has waited for the segment that came.
 void FlowOrder::drain(uint32_t flow, RdSink& sink) {
-  const auto it = early_.find(flow);
-  if (it == early_.end()) return;
+  if (!kept_) return;
+  auto& early = kept_->early;
+  const auto it = early.find(flow);
+  if (it == early.end()) return let_go_if_empty();
   for (;;) {
     const auto found = it->second.find(place(expected_.next_of(flow), offset_of(flow)));
     if (found == it->second.end()) break;
     const Held& held = found->second;
-    if (!held.arrival.header.last) begun_.try_emplace(flow, 0);
+    if (!held.arrival.header.last) kept_->begun.try_emplace(flow, 0);
     give(held.arrival, held.payload, sink);
     advance(flow, held.arrival, held.payload.size());
-    early_bytes_ -= held.weight();
+    kept_->early_bytes -= held.weight();
     it->second.erase(found);
   }
-  if (it->second.empty()) early_.erase(it);
+  if (it->second.empty()) early.erase(it);
+  let_go_if_empty();
 }
 
 void FlowOrder::resume(uint8_t index, RdSink& sink) {
-  const auto it = waiting_.find(index);
-  if (it == waiting_.end()) return;
+  if (!waits_for(index)) return;
+  const auto it = kept_->waiting.find(index);
   auto& queue = it->second;
   while (!queue.empty() && sink.take(queue.front().arrival, queue.front().payload)) {
-    waiting_bytes_ -= queue.front().weight();
+    kept_->waiting_bytes -= queue.front().weight();
     queue.pop_front();
   }
-  if (queue.empty()) waiting_.erase(it);
+  if (queue.empty()) kept_->waiting.erase(it);
+  let_go_if_empty();
 }
 
 size_t FlowOrder::give_up(uint8_t index) {
-  const auto it = waiting_.find(index);
-  if (it == waiting_.end()) return 0;
+  if (!waits_for(index)) return 0;
+  const auto it = kept_->waiting.find(index);
   const size_t count = it->second.size();
-  for (const Held& h : it->second) waiting_bytes_ -= h.weight();
-  waiting_.erase(it);
+  for (const Held& h : it->second) kept_->waiting_bytes -= h.weight();
+  kept_->waiting.erase(it);
+  let_go_if_empty();
   return count;
 }
 

@@ -53,12 +53,13 @@ class FlowOrder {
   size_t give_up(uint8_t index);
 
   // Bytes and overhead that are kept: all; those in order, that lack a receive alone.
-  size_t held_bytes() const { return early_bytes_ + waiting_bytes_; }
-  size_t waiting_bytes() const { return waiting_bytes_; }
-  bool waits_for(uint8_t index) const { return waiting_.contains(index); }
+  size_t held_bytes() const { return kept_ ? kept_->early_bytes + kept_->waiting_bytes : 0; }
+  size_t waiting_bytes() const { return kept_ ? kept_->waiting_bytes : 0; }
+  bool waits_for(uint8_t index) const { return kept_ && kept_->waiting.contains(index); }
   template <class F>
   void each_waiting(F&& f) const {
-    for (const auto& [index, queue] : waiting_) f(index, queue.size());
+    if (!kept_) return;
+    for (const auto& [index, queue] : kept_->waiting) f(index, queue.size());
   }
 
  private:
@@ -70,6 +71,19 @@ class FlowOrder {
   static Held copy(const RdArrival& arrival, Bytes payload) {
     return {arrival, {payload.begin(), payload.end()}};
   }
+  // What is there while messages are not taken as they come, or not as a whole.
+  struct Kept {
+    std::map<uint32_t, uint32_t> begun;  // flows in the middle of a message: the next MO
+    std::map<uint32_t, std::map<uint64_t, Held>> early;  // by flow, by MSN and MO
+    std::map<uint8_t, std::deque<Held>> waiting;         // by queue pair
+    size_t early_bytes = 0;
+    size_t waiting_bytes = 0;
+  };
+  Kept& kept() {
+    if (!kept_) kept_ = std::make_unique<Kept>();
+    return *kept_;
+  }
+  void let_go_if_empty();
   bool give(const RdArrival& arrival, Bytes payload, RdSink& sink);
   // Of its flow: what is expected next.
   uint32_t offset_of(uint32_t flow) const;
@@ -77,11 +91,7 @@ class FlowOrder {
   void drain(uint32_t flow, RdSink& sink);
 
   FlowTable expected_;
-  std::map<uint32_t, uint32_t> begun_;  // flows in the middle of a message: the next MO
-  std::map<uint32_t, std::map<uint64_t, Held>> early_;  // by flow, by MSN and MO
-  std::map<uint8_t, std::deque<Held>> waiting_;         // by queue pair
-  size_t early_bytes_ = 0;
-  size_t waiting_bytes_ = 0;
+  std::unique_ptr<Kept> kept_;
 };
 
 }  // namespace weft::wdp

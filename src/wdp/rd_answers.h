@@ -41,6 +41,10 @@ class RdAnswers {
   // were some.
   bool write(bool company, size_t most, Time now);
 
+  // None, and memory for some, which rest() gives back.
+  bool may_rest() const { return unsaid_.empty() && unsaid_.capacity() > 0; }
+  void rest() { std::vector<wire::WdpResponse>{}.swap(unsaid_); }
+
   // When they wait no longer.
   Time deadline() const { return until_; }
   // True: they are due now.

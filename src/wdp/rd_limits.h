@@ -23,8 +23,8 @@ inline constexpr size_t kLongestWindow = size_t{8} << 20;
 inline constexpr size_t kSocketExtra = size_t{32} << 20;
 inline constexpr Duration kLongTrip = 4ms;
 inline constexpr Duration kWindowRests = 5s;
-// The same for what a sender has kept its datagrams in.
-inline constexpr Duration kLogRests = 1s;
+// The same for memory that is of use while something passes.
+inline constexpr Duration kMemoryRests = 1s;
 
 // spec/wdp-rd 4.1: when what came is acknowledged, at the latest.
 inline constexpr Duration kAckDelay = 100us;

@@ -16,7 +16,7 @@ size_t RdPathSearch::bundle_room(bool ipv4) const {
 
 bool RdPathSearch::begin(size_t most, bool ipv4, Random& random) {
   if (probe_) return false;
-  probe_.emplace(most, ipv4, true, random);
+  probe_ = std::make_unique<PathProbe>(most, ipv4, true, random);
   return true;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "wdp/path_probe.h"
@@ -40,7 +41,7 @@ class RdPathSearch {
  private:
   void hold_up_no_more();
 
-  std::optional<PathProbe> probe_;
+  std::unique_ptr<PathProbe> probe_;  // from begin() on
   bool holds_up_ = true;
   Time until_ = Time::never();  // it does
   size_t room_ = 0;             // as far as is known

@@ -83,14 +83,14 @@ class RdReceivePath {
   RdExtra extra_;
   RightSizing sizing_;
   size_t told_ = 0;       // the window that the peer knows of
-  bool partly_ = false;   // one was not taken whole: it is to come again
   uint32_t pending_ = 0;  // datagrams that are not acknowledged
   bool due_ = false;
+  bool partly_ = false;  // one was not taken whole: it is to come again
   Time due_at_ = Time::never();
-  Csn newest_;
   Time newest_at_;
-  Time tick_at_ = Time::never();
+  Csn newest_;
   uint32_t patience_ = 0;  // ticks in which nothing was taken
+  Time tick_at_ = Time::never();
   RdReceiveCounters counters_;
 };
 

@@ -34,7 +34,7 @@ class RdSendPath {
  public:
   // `ecn`: routers may mark its datagrams. `extra`: for what is kept beyond kChannelStore.
   RdSendPath(Csn first, std::unique_ptr<Congestion> congestion, bool ecn, RdExtra extra = {})
-      : log_(first), congestion_(std::move(congestion)), ecn_(ecn), extra_(std::move(extra)) {}
+      : log_(first), congestion_(std::move(congestion)), extra_(std::move(extra)), ecn_(ecn) {}
 
   // --- messages. A datagram of so many bytes finds room?
   bool has_room(size_t size) const {
@@ -129,23 +129,23 @@ class RdSendPath {
   SentLog log_;
   RoundTrip rtt_;
   const std::unique_ptr<Congestion> congestion_;
-  EcnValidation ecn_;
   RdExtra extra_;
   size_t whole_ = SIZE_MAX;  // bytes of a datagram that the path carries, as far as is known
+  EcnValidation ecn_;
   bool open_ = false;
-  SessionToken peer_;
   bool crc_ = false;
-  size_t peer_window_ = Congestion::kFirst;  // bytes from CUM on
-  bool peer_told_ = false;
-  uint32_t peer_clock_ = 0;  // TS of the newest RDACK
-  bool limited_ = false;     // by the congestion window, or the pace that follows from it
-  Time pace_;                // nothing is sent before
-  bool paced_ = false;       // something would be
-  uint32_t probes_ = 0;      // in a row without news
-  uint32_t unanswered_ = 0;  // in a row without an answer
-  Time probe_since_;
+  bool limited_ = false;  // by the congestion window, or the pace that follows from it
+  bool paced_ = false;    // something would be sent before pace_
   bool probe_due_ = false;
   bool asks_ = false;
+  bool peer_told_ = false;
+  SessionToken peer_;
+  uint32_t peer_clock_ = 0;                  // TS of the newest RDACK
+  size_t peer_window_ = Congestion::kFirst;  // bytes from CUM on
+  Time pace_;                                // nothing is sent before
+  uint32_t probes_ = 0;                      // in a row without news
+  uint32_t unanswered_ = 0;                  // in a row without an answer
+  Time probe_since_;
   RdSendCounters counters_;
 };
 

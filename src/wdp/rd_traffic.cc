@@ -157,7 +157,7 @@ bool RdTraffic::take(const RdArrival& arrival, Bytes payload) {
   if (arrival.header.is_of_rd() && !open_) return true;
   if (!is_resp(arrival.header)) {
     // For the answer, before anything is done that must not be done twice.
-    answers_.reserve();
+    if (arrival.header.is_of_rd()) answers_.reserve();
     return at_.shared.take(at_.channel, arrival, payload);
   }
   for (; !payload.empty(); payload = payload.subspan(WdpResponse::kSize)) {
@@ -197,7 +197,8 @@ void RdTraffic::flush() {
 // --- time
 
 Time RdTraffic::deadline() {
-  const Time rests = sender_.may_rest() ? active_ + kLogRests : Time::never();
+  const bool may_rest = sender_.may_rest() || answers_.may_rest();
+  const Time rests = may_rest ? active_ + kMemoryRests : Time::never();
   return std::min({sender_.deadline(), receiver_->deadline(), answers_.deadline(),
                    search_.deadline(), waiters_.deadline(), rests});
 }
@@ -207,7 +208,10 @@ bool RdTraffic::tick(Time now) {
   waiters_.tick(now);
   if (answers_.tick(now)) at_.owner.reached();
   if (search_.tick(now)) tell_of_room();
-  if (sender_.may_rest() && now >= active_ + kLogRests) sender_.rest();
+  if (now >= active_ + kMemoryRests) {
+    if (sender_.may_rest()) sender_.rest();
+    if (answers_.may_rest()) answers_.rest();
+  }
   return sender_.tick(now);
 }
 

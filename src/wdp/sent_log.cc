@@ -9,8 +9,9 @@ namespace weft::wdp {
 using State = SentDatagram::State;
 
 SentDatagram& SentLog::append(size_t size, ClientId client, uint64_t request) {
-  DatagramBuffer buffer = spares_.take(size);
-  SentDatagram& d = log_.push_back({});
+  if (!kept_) kept_ = std::make_unique<Kept>();
+  DatagramBuffer buffer = kept_->spares.take(size);
+  SentDatagram& d = kept_->log.push_back({});
   d.bytes = std::move(buffer.bytes);
   d.room = buffer.room;
   d.size = static_cast<uint32_t>(size);
@@ -21,18 +22,18 @@ SentDatagram& SentLog::append(size_t size, ClientId client, uint64_t request) {
 }
 
 void SentLog::take_back() {
-  stored_ -= log_.back().weight();
-  give_back(log_.back());
-  log_.pop_back();
+  stored_ -= kept_->log.back().weight();
+  give_back(kept_->log.back());
+  kept_->log.pop_back();
 }
 
 void SentLog::grow_last(size_t size, size_t front, size_t most) {
-  SentDatagram& d = log_.back();
+  SentDatagram& d = kept_->log.back();
   if (size > d.room || front > 0) {
     // One that grows will grow again.
-    DatagramBuffer larger = spares_.take(std::max(size, std::min(most, 2 * size)));
+    DatagramBuffer larger = kept_->spares.take(std::max(size, std::min(most, 2 * size)));
     std::memcpy(larger.bytes.get() + front, d.bytes.get(), d.size);
-    spares_.put({std::move(d.bytes), d.room});
+    kept_->spares.put({std::move(d.bytes), d.room});
     d.bytes = std::move(larger.bytes);
     d.room = larger.room;
   }
@@ -43,7 +44,7 @@ void SentLog::grow_last(size_t size, size_t front, size_t most) {
 }
 
 void SentLog::cut_last(size_t size) {
-  SentDatagram& d = log_.back();
+  SentDatagram& d = kept_->log.back();
   stored_ -= d.weight();
   d.size = static_cast<uint32_t>(size);
   --d.messages;
@@ -54,8 +55,8 @@ void SentLog::cut_last(size_t size) {
 
 void SentLog::give_back(SentDatagram& d) {
   DatagramBuffer buffer{std::move(d.bytes), d.room};
-  if (!is_lent(d)) return spares_.put(std::move(buffer));
-  for (DatagramBuffer& place : lent_) {
+  if (!is_lent(d)) return kept_->spares.put(std::move(buffer));
+  for (DatagramBuffer& place : kept_->lent) {
     if (place.bytes == nullptr) {
       place = std::move(buffer);
       return;
@@ -64,50 +65,44 @@ void SentLog::give_back(SentDatagram& d) {
 }
 
 void SentLog::lend(SentDatagram& d) {
-  lent_.emplace_back();
+  kept_->lent.emplace_back();
   d.train = train_;
 }
 
 void SentLog::train_gone() {
   ++train_;
-  for (DatagramBuffer& buffer : lent_) {
-    if (buffer.bytes != nullptr) spares_.put(std::move(buffer));
+  if (!kept_) return;
+  for (DatagramBuffer& buffer : kept_->lent) {
+    if (buffer.bytes != nullptr) kept_->spares.put(std::move(buffer));
   }
-  lent_.clear();
-}
-
-// Not whenever the log is empty: one that is busy would grow again each time.
-void SentLog::rest() {
-  log_.trim();
-  lost_.clear();
-  lent_.shrink_to_fit();
-  spares_.clear();
+  kept_->lent.clear();
 }
 
 // Those that have come meanwhile, or were sent again to ask, are lost no more.
 bool SentLog::has_lost() {
-  while (!lost_.empty()) {
-    const Csn csn = lost_.front();
+  if (!kept_) return false;
+  while (!kept_->lost.empty()) {
+    const Csn csn = kept_->lost.front();
     if (distance(front_, csn) >= 0 && at(csn).state == State::lost) return true;
-    lost_.pop_front();
+    kept_->lost.pop_front();
   }
   return false;
 }
 
 SentLog::Next SentLog::next_lost() {
   if (!has_lost()) return {};
-  return {lost_.front(), &at(lost_.front())};
+  return {kept_->lost.front(), &at(kept_->lost.front())};
 }
 
 SentLog::Next SentLog::next_waiting() {
   if (!has_waiting()) return {};
-  return {front_ + static_cast<uint32_t>(next_), &log_[next_]};
+  return {front_ + static_cast<uint32_t>(next_), &kept_->log[next_]};
 }
 
 SentLog::Next SentLog::oldest() {
   for (size_t i = 0; i < next_; ++i) {
-    if (log_[i].state != State::acknowledged) {
-      return {front_ + static_cast<uint32_t>(i), &log_[i]};
+    if (kept_->log[i].state != State::acknowledged) {
+      return {front_ + static_cast<uint32_t>(i), &kept_->log[i]};
     }
   }
   return {};
@@ -130,8 +125,8 @@ void SentLog::transmitted(Csn csn, Time now) {
 }
 
 void SentLog::pop_front() {
-  outstanding_ -= log_.front().weight();
-  log_.pop_front();
+  outstanding_ -= kept_->log.front().weight();
+  kept_->log.pop_front();
   --next_;
   front_ = next(front_);
 }

@@ -58,19 +58,19 @@ class SentLog {
   // The last one is not wanted after all; it was not sent.
   void take_back();
   // The last one, if it was not sent yet.
-  SentDatagram* last_waiting() { return has_waiting() ? &log_.back() : nullptr; }
+  SentDatagram* last_waiting() { return has_waiting() ? &kept_->log.back() : nullptr; }
   // One more message: it is to have so many bytes, those that it has behind the first `front`.
   // Throws std::bad_alloc, and nothing has changed then. `most`: it will not have more.
   void grow_last(size_t size, size_t front, size_t most);
   // One less.
   void cut_last(size_t size);
-  Csn end() const { return front_ + static_cast<uint32_t>(log_.size()); }
+  Csn end() const { return front_ + static_cast<uint32_t>(stored()); }
   size_t stored_bytes() const { return stored_; }
-  size_t stored() const { return log_.size(); }
+  size_t stored() const { return kept_ ? kept_->log.size() : 0; }
 
   // The next one that is lost, or else has not been sent; nullptr: none.
   bool has_lost();
-  bool has_waiting() const { return next_ < log_.size(); }
+  bool has_waiting() const { return next_ < stored(); }
   struct Next {
     Csn csn;
     SentDatagram* datagram = nullptr;
@@ -113,29 +113,39 @@ class SentLog {
   size_t sent_count() const { return next_; }
   // Sent so often, and for the first time so long ago, and the peer lacks it yet.
   bool is_hopeless(uint32_t times, Time before) const {
-    return next_ > 0 && log_.front().times >= times && log_.front().first_sent <= before;
+    return next_ > 0 && kept_->log.front().times >= times &&
+           kept_->log.front().first_sent <= before;
   }
   Time last_sent() const { return last_sent_; }
   // Nothing is in it, and it has memory that rest() gives back.
-  bool may_rest() const { return log_.empty() && (log_.has_memory() || lost_.has_memory()); }
-  void rest();
+  bool may_rest() const { return kept_ && kept_->log.empty() && kept_->lent.empty(); }
+  // Not whenever it is empty: one that is busy would need the memory again each time.
+  void rest() { kept_.reset(); }
   // Everybody is told by gone(const SentDatagram&), which appends nothing; nothing is sent any
   // more.
   template <class F>
   void abandon(F&& gone);
 
  private:
-  SentDatagram& at(Csn csn) { return log_[csn.value() - front_.value()]; }
-  bool is_lent(const SentDatagram& d) const { return !lent_.empty() && d.train == train_; }
+  // What is there from append() to rest().
+  struct Kept {
+    FixedRing<SentDatagram> log{kCsnWindow};
+    FixedRing<Csn> lost{2 * kCsnWindow};  // one that was sent meanwhile, to ask, may be there twice
+    std::vector<DatagramBuffer> lent;     // a place for each that the train refers to
+    SpareBuffers spares;
+  };
+  // While there are any, as in all but append().
+  SentDatagram& at(Csn csn) { return kept_->log[csn.value() - front_.value()]; }
+  bool is_lent(const SentDatagram& d) const { return !kept_->lent.empty() && d.train == train_; }
   void give_back(SentDatagram& d);
   template <class F>
   void take(SentDatagram& d, Duration least_round_trip, Time now, Outcome& outcome, F&& gone);
   void pop_front();
 
   Csn front_;
-  FixedRing<SentDatagram> log_{kCsnWindow};
-  size_t next_ = 0;                      // in log_
-  FixedRing<Csn> lost_{2 * kCsnWindow};  // one that was sent meanwhile, to ask, may be there twice
+  uint32_t train_ = 1;
+  std::unique_ptr<Kept> kept_;
+  size_t next_ = 0;  // in the log
   uint64_t orders_ = 0;
   uint64_t newest_ = 0;  // order of the newest that has come
   Time loss_time_ = Time::never();
@@ -143,9 +153,6 @@ class SentLog {
   size_t stored_ = 0;
   size_t in_flight_ = 0;
   size_t outstanding_ = 0;
-  uint32_t train_ = 1;
-  std::vector<DatagramBuffer> lent_;  // a place for each that the train refers to
-  SpareBuffers spares_;               // until rest()
 };
 
 // --- templates
@@ -182,7 +189,7 @@ SentLog::Outcome SentLog::acknowledge(const wire::WdpAck& ack, Duration least_ro
     return outcome;
   }
   for (int32_t i = 0; i < passed; ++i) {
-    take(log_.front(), least_round_trip, now, outcome, gone);
+    take(kept_->log.front(), least_round_trip, now, outcome, gone);
     pop_front();
   }
   for (uint32_t w = 0; w < ack.words; ++w) {
@@ -194,7 +201,7 @@ SentLog::Outcome SentLog::acknowledge(const wire::WdpAck& ack, Duration least_ro
         outcome.impossible = true;
         return outcome;
       }
-      take(log_[at], least_round_trip, now, outcome, gone);
+      take(kept_->log[at], least_round_trip, now, outcome, gone);
     }
   }
   return outcome;
@@ -208,14 +215,14 @@ void SentLog::find_lost(const RoundTrip& rtt, Time now, F&& lost) {
   // Of what is farther from CUM no RDACK can speak: it may have come, and long ago.
   const size_t spoken_of = std::min<size_t>(next_, 1 + 32 * wire::WdpAck::kMaxWords);
   for (size_t i = 0; i < spoken_of; ++i) {
-    SentDatagram& d = log_[i];
+    SentDatagram& d = kept_->log[i];
     if (d.state != State::under_way) continue;
     if (d.order > newest_) {
       if (!d.repeated) return;  // those behind it were sent later
       continue;
     }
     if (newest_ - d.order >= kReorderedDatagrams || d.sent + delay <= now) {
-      lost_.push_back(front_ + static_cast<uint32_t>(i));
+      kept_->lost.push_back(front_ + static_cast<uint32_t>(i));
       d.state = State::lost;
       in_flight_ -= d.weight();
       lost(static_cast<const SentDatagram&>(d));
@@ -227,16 +234,17 @@ void SentLog::find_lost(const RoundTrip& rtt, Time now, F&& lost) {
 
 template <class F>
 void SentLog::abandon(F&& gone) {
-  for (size_t i = 0; i < log_.size(); ++i) {
-    SentDatagram& d = log_[i];
+  if (!kept_) return;
+  for (size_t i = 0; i < stored(); ++i) {
+    SentDatagram& d = kept_->log[i];
     if (d.state == SentDatagram::State::acknowledged) continue;
     gone(static_cast<const SentDatagram&>(d));
     give_back(d);
   }
   front_ = end();
-  spares_.clear();
-  log_.clear();
-  lost_.clear();
+  kept_->spares.clear();
+  kept_->log.clear();
+  kept_->lost.clear();
   next_ = stored_ = in_flight_ = outstanding_ = 0;
   loss_time_ = Time::never();
 }

@@ -68,7 +68,7 @@ TEST_F(RdChannelTest, AtRestItHasLittleMemory) {
   stand();
   for (const RdChannel* c : {&of_a(), &of_b()}) EXPECT_EQ(c->handshake(), nullptr);
   EXPECT_TRUE(of_a().sender().may_rest());
-  later(kLogRests);
+  later(kMemoryRests);
   EXPECT_FALSE(of_a().sender().may_rest());
   q.post_receives(1);
   p.send(kB, 5, text);
