@@ -245,7 +245,7 @@ void RdStream::widen() {
   const Time now = channel_->active_at();
   const Duration passed = now - std::exchange(window_.told, now);
   const size_t most = kWindow + window_.extra.bytes();
-  if (shrinks_ || readable() > kTellAfter || receiver.most() <= most) return;
+  if (window_.shrinks || readable() > kTellAfter || receiver.most() <= most) return;
   const auto quarters = static_cast<Duration::rep>(most / kTellAfter);
   if (passed > 2 * receiver.sizing().trip() / quarters) return;
   // So that it is the channel's that finds out how much the path takes.
@@ -260,7 +260,7 @@ void RdStream::widen() {
 void RdStream::look_for_rest(Time now) {
   if (channel_ == nullptr || error_ != 0 || peer_ended_) return;
   if (now - window_.told < kWindowRests || readable() > 0) return channel_->want_rest(client_);
-  shrinks_ = true;
+  window_.shrinks = true;
   say(Word::window, kWindow, kShrinking);
 }
 
@@ -362,7 +362,7 @@ void RdStream::message_ended(uint64_t request, End end) {
   if (end == End::delivered) {
     // What the peer sends from now on keeps to it.
     if (request == kShrinking) {
-      shrinks_ = false;
+      window_.shrinks = false;
       window_.extra.release();
     }
     return;

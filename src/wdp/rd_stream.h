@@ -121,9 +121,10 @@ class RdStream final : public RdClient, public RdReceiver {
   using Word = wire::RdStreamWord;
   // How far the peer may be ahead.
   struct Window {
-    RdExtra extra;      // beyond kWindow
-    uint64_t edge = 0;  // it was told that it may send so far
-    Time told;          // when it heard last of what was read
+    RdExtra extra;         // beyond kWindow
+    uint64_t edge = 0;     // it was told that it may send so far
+    Time told;             // when it heard last of what was read
+    bool shrinks = false;  // it is to hear that there is no extra
   };
 
   void go_by(RdChannel& channel);
@@ -141,11 +142,11 @@ class RdStream final : public RdClient, public RdReceiver {
   const wire::RdOffer own_;
   const ClientId client_;
   wire::RdOffer peer_;
-  uint32_t question_ = 0;  // to asked_
   Path path_;
   size_t most_ = 0;
   RdChannel* channel_ = nullptr;
   RdChannel* asked_ = nullptr;  // until it has answered the question
+  uint32_t question_ = 0;
   uint64_t sent_ = 0;
   uint64_t peer_has_read_ = 0;
   size_t peer_window_ = kWindow;
@@ -154,7 +155,6 @@ class RdStream final : public RdClient, public RdReceiver {
   uint64_t received_ = 0;   // all that came
   uint64_t told_read_ = 0;  // what the peer knows that was read
   Window window_;
-  bool shrinks_ = false;  // the peer is to hear that its window has no extra
   bool requested_ = false;
   bool has_begun_there_ = false;  // for the start has passed through the channel
   bool heard_ = false;
