@@ -24,6 +24,32 @@ class CmEvent : public CmTest {
   }
 };
 
+// Of each kind: a program that waits for both directions sleeps.
+TEST_F(CmEvent, DescriptorsAreNeverReadyForWriting) {
+  const OwnedId id = make_id(active.get());
+  sockaddr_in to = loopback(9);
+  const auto ready = [](int fd) {
+    pollfd p{.fd = fd, .events = POLLIN | POLLOUT, .revents = 0};
+    (void)poll(&p, 1, 0);
+    return p.revents;
+  };
+  EXPECT_EQ(ready(active->fd), 0);
+  ASSERT_OK(rdma_resolve_addr(id.get(), nullptr, any_of(to), 1000));
+  pollfd there{.fd = active->fd, .events = POLLIN, .revents = 0};
+  ASSERT_EQ(poll(&there, 1, 20'000), 1);
+  EXPECT_EQ(ready(active->fd), POLLIN);
+  expect_blocking_event(RDMA_CM_EVENT_ADDR_RESOLVED);
+  EXPECT_EQ(ready(active->fd), 0);
+  ibv_context** const devices = rdma_get_devices(nullptr);
+  ASSERT_NE(devices, nullptr);
+  EXPECT_EQ(ready((*devices)->async_fd), 0);
+  ibv_comp_channel* const completions = ibv_create_comp_channel(*devices);
+  ASSERT_NE(completions, nullptr);
+  EXPECT_EQ(ready(completions->fd), 0);
+  EXPECT_OK(ibv_destroy_comp_channel(completions));
+  rdma_free_devices(devices);
+}
+
 TEST_F(CmEvent, NonBlockingChannel) {
   ASSERT_EQ(fcntl(active->fd, F_SETFL, O_NONBLOCK), 0);
   rdma_cm_event* e = nullptr;
