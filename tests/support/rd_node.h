@@ -268,16 +268,17 @@ class RdNode final : public wdp::WdpSocketOwner {
   std::vector<Datagram> said(Time now) {
     std::vector<Datagram> all;
     while (socket.ready()) {
-      wdp::Train t;
-      socket.fill(t);
-      take(t, all);
+      train_.clear();
+      socket.fill(train_);
+      take(train_, all);
     }
     for (Pair& p : pairs) say(*p.queue, now, all);
     for (Member& m : members) {
       // They speak by the channels.
       if (!m.queue) continue;
       const bool done = WantOfMemory::during([&] {
-        if (wdp::Train none; m.queue->ready(now)) m.queue->fill(none, now);
+        train_.clear();
+        if (m.queue->ready(now)) m.queue->fill(train_, now);
       });
       if (!done) m.queue->has_room();
     }
@@ -334,15 +335,15 @@ class RdNode final : public wdp::WdpSocketOwner {
     });
   }
   // False: there was no memory for it.
-  static bool say(wdp::TrainSource& source, Time now, std::vector<Datagram>& all) {
+  bool say(wdp::TrainSource& source, Time now, std::vector<Datagram>& all) {
     for (;;) {
-      wdp::Train t;
+      train_.clear();
       const bool done = WantOfMemory::during([&] {
-        for (int i = 0; i < 2 && t.empty() && source.ready(now); ++i) source.fill(t, now);
+        for (int i = 0; i < 2 && train_.empty() && source.ready(now); ++i) source.fill(train_, now);
       });
       if (!done) return false;
-      if (t.empty()) return true;
-      take(t, all);
+      if (train_.empty()) return true;
+      take(train_, all);
       source.llp_took_all(now);
     }
   }
@@ -355,6 +356,7 @@ class RdNode final : public wdp::WdpSocketOwner {
   }
 
   SeededRandom random_;
+  wdp::Train train_;  // being filled; each has an area of 64 KB
 
  public:
   wdp::WdpSocket socket;
