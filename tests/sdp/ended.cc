@@ -96,10 +96,12 @@ void receive_from_child(const char* address, const char* name, Send send_and_lea
     for (size_t i = 0; i < static_cast<size_t>(n); ++i) good &= bytes[i] == byte_at(count + i);
     count += static_cast<size_t>(n);
   }
+  const int error = n < 0 ? errno : 0;
   int status = 0;
   must(waitpid(process, &status, 0) == process, "waitpid");
-  const bool reset = killed && n < 0 && errno == ECONNRESET;
-  const std::string lost = std::to_string(sent - count) + " bytes are lost";
+  const bool reset = killed && error == ECONNRESET;
+  const std::string lost =
+      std::to_string(sent - count) + " bytes are lost, errno " + std::to_string(error);
   std::printf("%s: %d, %s\n", name, status,
               !good                    ? "not as sent"
               : count < sent && !reset ? lost.c_str()
