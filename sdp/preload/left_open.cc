@@ -82,6 +82,14 @@ WEFT_SDP_EXPORT int epoll_create1(int flags) noexcept {
   return made(WEFT_SDP_NEXT(epoll_create1)(flags), WEFT_SDP_FOR_PROGRAM);
 }
 
+WEFT_SDP_EXPORT int pipe2(int* ends, int flags) noexcept {
+  const bool for_program = WEFT_SDP_FOR_PROGRAM;
+  if (WEFT_SDP_NEXT(pipe2)(ends, flags) != 0) return -1;
+  (void)made(ends[0], for_program);
+  (void)made(ends[1], for_program);
+  return 0;
+}
+
 WEFT_SDP_EXPORT int timerfd_create(clockid_t clock, int flags) noexcept {
   return made(WEFT_SDP_NEXT(timerfd_create)(clock, flags), WEFT_SDP_FOR_PROGRAM);
 }

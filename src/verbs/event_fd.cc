@@ -1,44 +1,66 @@
 #include "verbs/event_fd.h"
 
 #include <fcntl.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
+#include <utility>
 
 #include "port/calls.h"
 
 namespace weft::verbs {
+namespace {
+
+// Of the pipe that has this end. Not valid without /proc.
+port::Fd open_both_ends(int end) {
+  std::array<char, 32> path{};
+  (void)std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", end);
+  return port::Fd{port::calls::open(path.data(), O_RDWR | O_NONBLOCK | O_CLOEXEC, 0)};
+}
+
+}  // namespace
 
 // Blocking from the program's point of view until it says otherwise.
-EventFd::EventFd()
-    : units_(port::raise(port::Fd{::eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC)})),
-      shown_(units_.valid() ? ::epoll_create1(EPOLL_CLOEXEC) : -1) {
-  epoll_event readable{};
-  readable.events = EPOLLIN;
-  if (shown_.valid() && ::epoll_ctl(shown_.get(), EPOLL_CTL_ADD, units_.get(), &readable) != 0) {
-    const int error = errno;
-    shown_.reset();
-    errno = error;
+EventFd::EventFd() {
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
+  port::Fd read{ends[0]};
+  port::Fd write{ends[1]};
+  both_ = port::raise(open_both_ends(read.get()));
+  if (!both_.valid()) {
+    both_ = read.duplicate();
+    write_ = port::raise(std::move(write));
+    if (!both_.valid() || ::fcntl(write_.get(), F_SETFL, O_NONBLOCK) != 0) return;
   }
+  shown_ = std::move(read);
 }
 
 void EventFd::close() {
   shown_.reset();
-  units_.reset();
+  both_.reset();
+  write_.reset();
 }
 
 void EventFd::signal() const {
-  while (port::calls::write_word(units_.get(), 1) < 0 && errno == EINTR) {
+  const int to = write_.valid() ? write_.get() : both_.get();
+  while (port::calls::write_word(to, 1) < 0) {
+    // It has room for hundreds: nobody empties it in this moment.
+    if (errno == EAGAIN) owed_.fetch_add(1, std::memory_order_relaxed);
+    if (errno != EINTR) return;
   }
 }
 
 void EventFd::take() const {
-  uint64_t value = 0;
-  while (port::calls::read_word(units_.get(), value) < 0) {
+  for (uint64_t owed = owed_.load(std::memory_order_relaxed); owed > 0;) {
+    if (owed_.compare_exchange_weak(owed, owed - 1, std::memory_order_relaxed)) return;
+  }
+  uint64_t word = 0;
+  while (port::calls::read_word(both_.get(), word) < 0) {
     if (errno == EAGAIN) {
-      port::calls::wait_readable(units_.get());
+      port::calls::wait_readable(both_.get());
     } else if (errno != EINTR) {
       return;
     }

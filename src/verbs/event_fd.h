@@ -8,6 +8,8 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -18,30 +20,33 @@
 
 namespace weft::verbs {
 
-// The units, an eventfd that counts down by one for each read, and the descriptor that programs
-// see: an epoll set with nothing else in it. That is never ready for writing, as an adapter's is
-// not; an eventfd always is, and a program that waits for both would find no rest.
+// A pipe that has a word for each unit. Programs see the end that is read: never ready for writing,
+// as an adapter's descriptor is not, and no epoll set, which EPOLLEXCLUSIVE refuses. An eventfd is
+// ready for writing always, and a program that waits for both directions would find no rest.
 class EventFd {
  public:
-  // valid() is false when the process has no descriptors left, or no watch of epoll; errno says
-  // which.
+  // valid() is false when the process has no descriptors left; errno says so.
   EventFd();
   bool valid() const { return shown_.valid(); }
-  // The one that the program sees.
+  // The end that the program sees.
   int fd() const { return shown_.get(); }
   // Neither of these is a cancellation point (pthreads(7)).
   void signal() const;
-  // Takes one unit back. It is there, or somebody is about to signal(): then this waits for it,
-  // whatever the program has made of the descriptor. (A program that reads it by itself, which
-  // libibverbs does not allow, waits for ever.)
+  // Takes one unit back. It is there, or somebody is about to signal(): then this waits for it.
+  // (A program that reads it by itself, which libibverbs does not allow, waits for ever.)
   void take() const;
   // Did the program make the descriptor non-blocking?
   bool nonblocking() const;
   void close();
 
  private:
-  port::Fd units_;
   port::Fd shown_;
+  // Both ends in one. It also reads, for the program may close its end, and a word to a pipe that
+  // nobody reads ends the process (SIGPIPE).
+  port::Fd both_;
+  port::Fd write_;  // where /proc is missing: then `both_` only reads
+  // Units that the pipe has no room for. While there are any it is full, and so readable.
+  mutable std::atomic<uint64_t> owed_{0};
 };
 
 template <class Event>

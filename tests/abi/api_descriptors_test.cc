@@ -157,8 +157,8 @@ TEST_F(ClosedDescriptors, EachSingleOneOfTheEngine) {
                       std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), none);
                   if (file.string().find("anon_inode:") == 0) kernels.push_back(fd);
                 }
-                // Two sets, a timer and an eventfd are the engine's, and one is of this context.
-                CHECK_IN_CHILD(2, kernels.size() >= 5);
+                // Two sets, a timer and an eventfd are the engine's.
+                CHECK_IN_CHILD(2, kernels.size() >= 4);
                 close(kernels[skip]);
                 const auto after = Connected::make();
                 CHECK_IN_CHILD(3, after && after->works(4));

@@ -55,8 +55,6 @@ THREAD_EXCEPTIONS = {
                      "pthread_setcancelstate(3): nobody is cancelled inside a call that a sanitizer sees"),
     "port/pi_mutex.cc": (re.compile(r"pthread\.h"),
                          "pthread_atfork(3): the thread of a child has a number of its own"),
-    "verbs/event_fd.cc": (re.compile(r"sys/epoll\.h"),
-                          "a descriptor that is never ready for writing, as programs know those of events"),
 }
 
 # What a layer may not see of one that it depends on.

@@ -41,6 +41,37 @@ TEST(EventFd, IsNeverReadyForWriting) {
   EXPECT_EQ(p.revents, POLLIN);
 }
 
+// More than a pipe has room for.
+TEST(EventFd, HasRoomForAnyNumberOfUnits) {
+  constexpr int kMany = 20'000;
+  const EventFd e;
+  for (int i = 0; i < kMany; ++i) e.signal();
+  for (int i = 0; i < kMany; ++i) {
+    ASSERT_TRUE(readable(e.fd())) << i;
+    e.take();
+  }
+  EXPECT_FALSE(readable(e.fd()));
+}
+
+// As a program may that does not know better.
+TEST(EventFd, LivesOnWhenTheProgramClosesItsEnd) {
+  const EventFd e;
+  ASSERT_EQ(::close(e.fd()), 0);
+  e.signal();
+  e.take();
+}
+
+TEST(EventFd, AWaiterMayBeExclusive) {
+  const EventFd e;
+  const port::Fd set{::epoll_create1(EPOLL_CLOEXEC)};
+  epoll_event exclusive{};
+  exclusive.events = EPOLLIN | EPOLLOUT | EPOLLEXCLUSIVE;
+  EXPECT_EQ(::epoll_ctl(set.get(), EPOLL_CTL_ADD, e.fd(), &exclusive), 0);
+  EXPECT_EQ(::epoll_wait(set.get(), &exclusive, 1, 0), 0);
+  e.signal();
+  EXPECT_EQ(::epoll_wait(set.get(), &exclusive, 1, 0), 1);
+}
+
 TEST(EventFd, AnEdgeIsToldOfEachUnit) {
   const EventFd e;
   const port::Fd set{::epoll_create1(EPOLL_CLOEXEC)};
