@@ -8,8 +8,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <thread>
 #include <vector>
+
+#include "tests/support/refused_calls.h"
 
 namespace weft::verbs {
 namespace {
@@ -59,6 +62,33 @@ TEST(EventFd, LivesOnWhenTheProgramClosesItsEnd) {
   ASSERT_EQ(::close(e.fd()), 0);
   e.signal();
   e.take();
+}
+
+// As without /proc, where both ends cannot be had in one.
+TEST(EventFd, NeedsNoProc) {
+  bool refused = false;
+  std::thread without{[&] {
+    refused = test::refuse_call(SYS_openat, ENOENT);
+    if (!refused) return;
+    EventFd e;
+    ASSERT_TRUE(e.valid());
+    for (int i = 0; i < 20'000; ++i) e.signal();
+    for (int i = 0; i < 20'000; ++i) {
+      ASSERT_TRUE(readable(e.fd())) << i;
+      e.take();
+    }
+    EXPECT_FALSE(readable(e.fd()));
+    ASSERT_EQ(::fcntl(e.fd(), F_SETFL, O_NONBLOCK), 0);
+    EXPECT_TRUE(e.nonblocking());
+    e.signal();
+    e.take();
+    EXPECT_FALSE(readable(e.fd()));
+    ASSERT_EQ(::close(e.fd()), 0);
+    e.signal();
+    e.take();
+  }};
+  without.join();
+  if (!refused) GTEST_SKIP() << "no seccomp filters here";
 }
 
 TEST(EventFd, AWaiterMayBeExclusive) {
