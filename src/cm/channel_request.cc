@@ -13,7 +13,7 @@ ChannelRequest::Came ChannelRequest::start(Token& token, ChannelRequestHandler& 
                                            drive::DatagramDriver& driver,
                                            const wdp::RdStart& start) {
   wdp::RdChannels& channels = driver.wdp_socket().channels();
-  const wdp::RdChannel* const channel = channels.find(start.channel);
+  wdp::RdChannel* const channel = channels.find(start.channel);
   if (channel == nullptr || !channel->is_usable()) return {};
   Bytes frame{start.frame};
   const auto count = [&](StartRefusal why) {
@@ -95,6 +95,7 @@ void ChannelRequest::drop(Token& token) {
 
 void ChannelRequest::end(Token& token) {
   gone_ = true;
+  if (wdp::RdChannel* const by = driver_.wdp_socket().channels().find(channel_)) by->leave();
   token.runtime().remove(token, *this);
 }
 

@@ -131,6 +131,12 @@ void DatagramDriver::leave(Token& token, wdp::RdChannel& channel) {
   if (owner_ == nullptr && !inside_) end_if_unused(token);
 }
 
+bool DatagramDriver::rest(Token& token, wdp::RdChannel& channel) {
+  if (!wdp_socket_.channels().rest(channel, token.now())) return false;
+  --links_;
+  return true;
+}
+
 // --- reliable datagrams
 
 void DatagramDriver::enable_channels(uint16_t port, bool crc, bool starts) {
@@ -151,7 +157,13 @@ void DatagramDriver::tell_starts(Token& token) {
 void DatagramDriver::open_channel(Token& token, const wdp::Path& path) {
   if (wdp_socket_.channels().find(path) != nullptr) return;
   RdLink& link = RdLink::start(token, *this);
-  wdp_socket_.connect(link.channel(), path, make_qpn(path.to.port, wire::kPortIndex), token.now());
+  const auto ends = wdp::ChannelEnds::of(path);
+  if (wdp_socket_.channels().resting().has(ends)) {
+    wdp_socket_.wake(ends, link.channel(), token.now());
+  } else {
+    const Qpn port = make_qpn(path.to.port, wire::kPortIndex);
+    wdp_socket_.connect(link.channel(), path, port, token.now());
+  }
   schedule(link);
 }
 
@@ -170,13 +182,29 @@ void DatagramDriver::close_socket() {
   open_ = false;
 }
 
-void DatagramDriver::close(Token& token) {
-  owner_ = nullptr;
-  {
-    const Visit visit{*this, token};
-    wdp_socket_.channels().each([&](wdp::RdChannel& channel) { channel.close(token.now()); });
-    current_.set(nullptr);
+// The peers of those at rest are told, too, as far as there is memory for it.
+void DatagramDriver::end_channels(Token& token) {
+  Visit visit{*this, token};
+  wdp::RdChannels& channels = wdp_socket_.channels();
+  try {
+    while (const auto ends = channels.resting().first()) {
+      if (wdp_socket_.wake(*ends, token.now(), visit) == nullptr) break;
+    }
+  } catch (const std::bad_alloc&) {
+    // They find out when they have something to say.
   }
+  channels.each([&](wdp::RdChannel& channel) { channel.close(token.now()); });
+  current_.set(nullptr);
+}
+
+void DatagramDriver::close_channels(Token& token) {
+  end_channels(token);
+  settle(token);
+}
+
+void DatagramDriver::close(Token& token) {
+  end_channels(token);
+  owner_ = nullptr;
   settle(token);
   if (!inside_) end_if_unused(token);
 }

@@ -86,6 +86,8 @@ class DatagramDriver final : public engine::EventHandler {
   void enable_channels(uint16_t port, bool crc, bool starts = false);
   // Calls the socket there; its channel is there at once. Takes effect with settle().
   void open_channel(Token& token, const wdp::Path& path);
+  // All of them end, for the process does.
+  void close_channels(Token& token);
   // The queue pair has receives again, or is gone.
   void channels_resume(Token& token, uint8_t index);
 
@@ -168,12 +170,15 @@ class DatagramDriver final : public engine::EventHandler {
   void enter() { ++links_; }
   void leave(Token& token, wdp::UcConnection& connection);
   void leave(Token& token, wdp::RdChannel& channel);
+  // What is to be kept of the channel is, and its link goes. False: there is no memory for that.
+  bool rest(Token& token, wdp::RdChannel& channel);
   // A datagram is for this sender: whatever comes of it, also where there is no memory for it.
   void reached(DatagramSender& sender) {
     current_.set(&sender);
     schedule(sender);
   }
 
+  void end_channels(Token& token);
   void close_socket();
   size_t receive(Token& token, size_t calls);
   std::optional<size_t> receive_one(Token& token, Visit& visit);

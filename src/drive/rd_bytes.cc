@@ -171,7 +171,7 @@ void RdBytes::visited(Token& token) {
       token.runtime().rewatch(token, *user_, -1, false, false);
       s.start.reset();
     }
-    if (s.ready && initiator_ && stream_->needs_channel()) {
+    if (s.ready && (initiator_ ? stream_->needs_channel() : stream_->channel_rests())) {
       if (s.start) driver_.set_interface(s.start->route.from, s.start->route.scope);
       driver_.open_channel(token, stream_->path());
       stream_changed();

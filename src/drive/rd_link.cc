@@ -132,19 +132,24 @@ void RdLink::settled(Token& token) {
   if (channel_.answers_wait() && !token.runtime().gather(token, *this)) channel_.say_answers();
   tally_.publish(channel_, engine_.counters);
   if (const auto* h = channel_.handshake()) handshake_.publish(*h, engine_.counters);
+  if (channel_.may_rest(token.now()) && driver_.rest(token, channel_)) return end(token);
   if (!channel_.is_gone()) {
     look_for_peer(token);
     const Time look = next_look(token);
-    token.runtime().set_deadline(token, *this,
-                                 std::min({channel_.deadline(), inquired_until_, look}));
+    token.runtime().set_deadline(
+        token, *this, std::min({channel_.deadline(), channel_.rests_at(), inquired_until_, look}));
     if (!look.is_never()) token.runtime().closes_at(token, look + kLooks);
     return;
   }
+  end(token);
+  driver_.leave(token, channel_);
+}
+
+void RdLink::end(Token& token) {
   ended_ = true;
   end_inquiry(token);
   set_source(nullptr);
   driver_.remove(token, *this);
-  driver_.leave(token, channel_);
   token.runtime().remove(token, *this);
 }
 

@@ -1,5 +1,5 @@
 // A channel of reliable datagrams on a datagram socket: its deadlines and its turn to send, from
-// its first datagram until the peer knows of its end (spec/wdp-rd 2).
+// its first datagram until it rests, or the peer knows of its end (spec/wdp-rd 2).
 #pragma once
 
 #include <optional>
@@ -38,6 +38,7 @@ class RdLink final : public engine::EventHandler,
   void reached() override { driver_.reached(*this); }
   void small_messages_came(size_t bytes) override { driver_.came_in_small_ones(bytes); }
   void settled(Token& token) override;
+  void end(Token& token);
   void look_for_peer(Token& token);
   void end_inquiry(Token& token);
   Time next_look(Token& token);

@@ -39,11 +39,6 @@ bool descriptors_abound(size_t used) {
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && used < limit.rlim_cur / 4;
 }
 
-void close_channels(engine::Token& token, drive::DatagramDriver& driver) {
-  driver.wdp_socket().channels().each([&](wdp::RdChannel& c) { c.close(token.now()); });
-  driver.settle(token);
-}
-
 }  // namespace
 
 bool has_fixed_numbers() {
@@ -187,7 +182,7 @@ bool Ports::close_channels_at_exit() {
     auto h = engine::hold_at_exit(*p->engine);
     if (!h) return false;
     p->engine->guard(
-        h->token(), [&] { close_channels(h->token(), *p->datagrams); }, [] {});
+        h->token(), [&] { p->datagrams->close_channels(h->token()); }, [] {});
   }
   return true;
 }

@@ -10,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -45,6 +46,12 @@ class FlowOrder {
     repeated,   // its MSN was there
     too_far,    // no sender is so far ahead
   };
+  // Nothing is kept.
+  bool may_rest() const { return kept_ == nullptr; }
+  // Of a channel that rests, or was at rest.
+  FlowTable&& take_flows() { return std::move(expected_); }
+  void go_on_with(FlowTable&& flows) { expected_ = std::move(flows); }
+
   // A segment that comes for the first time. Throws std::bad_alloc before anything has changed.
   Fate accept(const RdArrival& arrival, Bytes payload, RdSink& sink);
   // The queue pair has receives, or is gone: what waits for it goes to the sink.

@@ -12,6 +12,10 @@ namespace weft::wdp {
 
 class PeerQuestions {
  public:
+  // `said`: how many were said before the channel was at rest.
+  explicit PeerQuestions(uint32_t said = 0) : said_(said), answered_(said), wanted_(said) {}
+
+  uint32_t said() const { return said_; }
   // The number of the next one, which is said now.
   uint32_t next() { return ++said_; }
 
@@ -51,9 +55,9 @@ class PeerQuestions {
   }
 
  private:
-  uint32_t said_ = 0;
-  uint32_t answered_ = 0;
-  uint32_t wanted_ = 0;
+  uint32_t said_;
+  uint32_t answered_;
+  uint32_t wanted_;
   bool due_ = false;
   Time again_at_ = Time::never();
   uint32_t probes_ = 0;

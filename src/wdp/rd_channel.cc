@@ -79,6 +79,33 @@ uint32_t RdChannel::ask_peer() {
   return control_.presence().want();
 }
 
+// --- at rest
+
+Time RdChannel::rests_at() const {
+  const bool may = speaks() && handshake() == nullptr && control_.may_rest();
+  return may ? traffic_.rests_at() : Time::never();
+}
+
+RestingChannel RdChannel::rest() {
+  const Path& to = path();
+  RestingChannel as{.traffic_class = to.traffic_class,
+                    .hop_limit = to.hop_limit,
+                    .token = token(),
+                    .questions = control_.presence().questions(),
+                    .rate = to.rate,
+                    .peer = peer()};
+  traffic_.rest(as);
+  return as;
+}
+
+void RdChannel::wake(const ChannelEnds& ends, RestingChannel&& before, Time now) {
+  opening_.wake(before.path(ends), before.token, before.peer);
+  control_.presence().wakes(before.questions, now);
+  state_ = State::open;
+  traffic_.wake(std::move(before), now);
+  owner_.reached();
+}
+
 // --- datagrams in
 
 void RdChannel::received(const WdpCommon& common, Bytes datagram, const UdReception& how,
@@ -208,8 +235,7 @@ void RdChannel::fill(Train& train, Time now) {
 Time RdChannel::deadline() {
   const Time first = std::min(control_.deadline(), opening_.deadline());
   if (!speaks()) return first;
-  const Time ends = control_.presence().is_needed() ? Time::never() : traffic_.idle_until();
-  return std::min({first, traffic_.deadline(), ends});
+  return std::min({first, traffic_.deadline(), idle_until()});
 }
 
 void RdChannel::tick(Time now) {
@@ -228,9 +254,7 @@ void RdChannel::tick(Time now) {
     case RdControl::Due::gone:
       return abort();
   }
-  if (!control_.presence().is_needed() && now >= traffic_.idle_until()) {
-    end_for_want_of_messages(now);
-  }
+  if (now >= idle_until()) end_for_want_of_messages(now);
 }
 
 // --- the end

@@ -71,6 +71,21 @@ class RdChannel final : public TrainSource {
   uint32_t ask_peer();
   bool has_answered(uint32_t question) const { return control_.presence().has_answered(question); }
 
+  // --- at rest (spec/wdp-rd 2.5)
+  // Who keeps a pointer to it while nothing passes says so once, and it never rests.
+  void keep_awake() { traffic_.keep_awake(); }
+  // When it may, as nobody has anything to say or to hear: its owner sees to that. Never: not yet.
+  Time rests_at() const;
+  bool may_rest(Time now) const { return now >= rests_at() && now < idle_until(); }
+  // What is to be kept of it. It is of no use afterwards. Without memory for that its time comes
+  // again: put_off_rest().
+  RestingChannel rest();
+  void put_off_rest(Time now) { traffic_.is_active(now); }
+  // Instead of call() and answer().
+  void wake(const ChannelEnds& ends, RestingChannel&& before, Time now);
+  // It was, and nothing has come since: whether the peer knows it yet is to be asked.
+  bool was_at_rest() const { return control_.presence().was_at_rest(); }
+
   // --- receives
   void receives_posted(uint8_t index) { traffic_.receives_posted(index); }
   // What is not acknowledged yet is, at once.
@@ -154,6 +169,9 @@ class RdChannel final : public TrainSource {
   using Verdict = Result<Ok, wire::WdpDrop>;
 
   bool speaks() const { return state_ == State::open; }
+  Time idle_until() const {
+    return control_.presence().is_needed() ? Time::never() : traffic_.idle_until();
+  }
   void look_at_opening(Time now);
   Verdict take(const wire::WdpCommon& common, Bytes datagram, const UdReception& how, Time now);
   Verdict take_ctl(const wire::WdpCommon& common, Bytes datagram, Time now);

@@ -40,7 +40,7 @@ void RdChannels::flush() {
 }
 
 RdChannel* RdChannels::find(const Path& path) const {
-  const auto it = by_peer_.find(peer_of(path));
+  const auto it = by_peer_.find(ChannelEnds::of(path));
   return it == by_peer_.end() || !it->second->is_usable() ? nullptr : it->second;
 }
 
@@ -51,34 +51,63 @@ RdChannel* RdChannels::find(SessionToken token) const {
 
 void RdChannels::add(RdChannel& channel, const Path& path) {
   by_token_[channel.token()] = &channel;
-  by_peer_[peer_of(path)] = &channel;
-  refused_.erase(peer_of(path));
+  by_peer_[ChannelEnds::of(path)] = &channel;
+  refused_.erase(ChannelEnds::of(path));
 }
 
-void RdChannels::remove(RdChannel& channel, Time now) {
-  const Peer peer = peer_of(channel.path());
-  if (const auto it = by_peer_.find(peer); it != by_peer_.end() && it->second == &channel) {
+void RdChannels::leave(const RdChannel& channel, const ChannelEnds& ends) {
+  if (const auto it = by_peer_.find(ends); it != by_peer_.end() && it->second == &channel) {
     by_peer_.erase(it);
   }
   by_token_.erase(channel.token());
+}
+
+void RdChannels::remove(RdChannel& channel, Time now) {
+  leave(channel, ChannelEnds::of(channel.path()));
   for (auto& [index, channels] : waiting_) std::erase(channels, &channel);
   std::erase_if(waiting_, [](const auto& w) { return w.second.empty(); });
   demux_.remove(channel.token(), now);
 }
 
+bool RdChannels::rest(RdChannel& channel, Time now) {
+  const auto ends = ChannelEnds::of(channel.path());
+  RestingChannel as = channel.rest();
+  try {
+    resting_.add(ends, std::move(as));
+  } catch (const std::bad_alloc&) {
+    channel.wake(ends, std::move(as), now);
+    channel.put_off_rest(now);
+    return false;
+  }
+  leave(channel, ends);
+  return true;
+}
+
+void RdChannels::wake(const ChannelEnds& ends, RdChannel& channel, Time now) {
+  const SessionToken token = resting_.at(ends).token;
+  by_token_[token] = &channel;
+  try {
+    by_peer_[ends] = &channel;
+  } catch (const std::bad_alloc&) {
+    by_token_.erase(token);
+    throw;
+  }
+  channel.wake(ends, resting_.take(ends), now);
+}
+
 void RdChannels::refused(const Path& path, Time now) {
   std::erase_if(refused_, [&](const auto& r) { return now >= r.second; });
-  if (refused_.size() < kMostRefused) refused_[peer_of(path)] = now + kAskAgain;
+  if (refused_.size() < kMostRefused) refused_[ChannelEnds::of(path)] = now + kAskAgain;
 }
 
 bool RdChannels::is_refused(const Path& path, Time now) const {
-  const auto it = refused_.find(peer_of(path));
+  const auto it = refused_.find(ChannelEnds::of(path));
   return it != refused_.end() && now < it->second;
 }
 
 std::optional<wire::WdpEnded> RdChannels::ended_when_idle(const Path& path) const {
   for (const auto& [token, channel] : by_token_) {
-    if (peer_of(channel->path()) != peer_of(path)) continue;
+    if (ChannelEnds::of(channel->path()) != ChannelEnds::of(path)) continue;
     if (const auto ended = channel->ended_when_idle()) return ended;
   }
   return std::nullopt;
@@ -106,7 +135,7 @@ bool RdChannels::waits_behind_another(const RdChannel& channel, uint8_t index) c
   return it != waiting_.end() &&
          std::any_of(it->second.begin(), it->second.end(), [&](const RdChannel* c) {
            return c != &channel && c->left_bytes() > 0 &&
-                  peer_of(c->path()) == peer_of(channel.path());
+                  ChannelEnds::of(c->path()) == ChannelEnds::of(channel.path());
          });
 }
 

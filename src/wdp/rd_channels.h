@@ -11,6 +11,7 @@
 #include "wdp/demux.h"
 #include "wdp/rd_channel.h"
 #include "wdp/rd_start.h"
+#include "wdp/resting_channels.h"
 
 namespace weft::wdp {
 
@@ -89,7 +90,16 @@ class RdChannels final : public RdShared {
   std::optional<wire::WdpEnded> ended_when_idle(const Path& path) const;
   // The peer has said that it has none, less than a minute ago.
   bool is_refused(const Path& path, Time now) const;
-  size_t size() const { return by_token_.size(); }
+  // Those at rest among them.
+  size_t size() const { return by_token_.size() + resting_.size(); }
+  // --- channels at rest (spec/wdp-rd 2.5): find() knows none of them
+  // What is kept of it, instead of all that it is. Without memory for that it goes on, and false.
+  bool rest(RdChannel& channel, Time now);
+  const RestingChannels& resting() const { return resting_; }
+  std::optional<ChannelEnds> over(Time now) { return resting_.over(now); }
+  // That one goes on as `channel`. Throws std::bad_alloc; then nothing has changed.
+  void wake(const ChannelEnds& ends, RdChannel& channel, Time now);
+
   // Calls that wait for their RTU.
   size_t half_open() const;
   template <class F>
@@ -113,12 +123,7 @@ class RdChannels final : public RdShared {
  private:
   static constexpr size_t kMostRefused = 1024;
   static constexpr size_t kMostStarts = 4096;
-  struct Peer {
-    Endpoint to;
-    Gid from;
-    friend constexpr auto operator<=>(const Peer&, const Peer&) = default;
-  };
-  static Peer peer_of(const Path& path) { return {path.to, path.from}; }
+  void leave(const RdChannel& channel, const ChannelEnds& ends);
   bool waits_behind_another(const RdChannel& channel, uint8_t index) const;
   bool keep_start(const RdChannel& channel, const RdArrival& arrival, Bytes payload);
 
@@ -126,9 +131,10 @@ class RdChannels final : public RdShared {
   std::optional<Setup> setup_;
   // Its holders may outlive this.
   std::shared_ptr<RdBudget> budget_ = std::make_shared<RdBudget>();
-  std::map<Peer, RdChannel*> by_peer_;
+  std::map<ChannelEnds, RdChannel*> by_peer_;
   std::unordered_map<SessionToken, RdChannel*> by_token_;
-  std::map<Peer, Time> refused_;  // until
+  RestingChannels resting_;
+  std::map<ChannelEnds, Time> refused_;  // until
   std::unordered_map<ClientId, RdClient*> clients_;
   ClientId last_client_ = 0;
   std::array<RdReceiver*, 256> receivers_{};

@@ -73,8 +73,8 @@ Result<Ok, WdpDrop> RdControl::disown(const WdpCommon& common, Bytes datagram) {
 void RdControl::say_dreq(Time now) {
   // Who has sent nothing knows that of the handshake.
   RoundTrip trip = traffic_.sender().round_trip();
-  const auto& first = opening_.peer().round_trip;
-  if (!trip.known() && first) trip.sample(*first, Duration{});
+  const Duration first = opening_.peer().round_trip;
+  if (!trip.known() && first != Duration::max()) trip.sample(first, Duration{});
   const auto dreq = goodbye_.say(trip.probe_pause(), now);
   WdpCtl c = message(CtlType::dreq);
   c.attempt = dreq.attempt;

@@ -42,6 +42,10 @@ class RdControl {
   // A question, to be sent from another port.
   std::vector<std::byte> question() const;
   bool empty() const { return outbox_.empty(); }
+  // Nothing is to be said, nor waited for.
+  bool may_rest() const {
+    return empty() && presence_.may_rest() && !goodbye_.waits() && goodbye_.deadline().is_never();
+  }
   bool ready(Time now) const;
   // One of those that wait, or is due, in a train of its own; nothing where there is none.
   void fill(Train& train, Time now);

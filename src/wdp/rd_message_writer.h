@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "wdp/flow_table.h"
 #include "wdp/rd_send_path.h"
@@ -28,6 +29,11 @@ class RdMessageWriter {
   explicit RdMessageWriter(RdSendPath& sender) : sender_(sender) {}
   RdMessageWriter(const RdMessageWriter&) = delete;
   RdMessageWriter& operator=(const RdMessageWriter&) = delete;
+
+  // Of a channel that rests, or was at rest.
+  const FlowTable& flows() const { return flows_; }
+  FlowTable&& take_flows() { return std::move(flows_); }
+  void go_on_with(FlowTable&& flows) { flows_ = std::move(flows); }
 
   // Does a message, or a segment, with so many bytes of payload find room?
   bool has_room(size_t length) const { return sender_.has_room(wire::WdpData::kSize + length); }

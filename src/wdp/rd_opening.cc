@@ -18,7 +18,7 @@ RdPeer told_of(const Handshake& handshake) {
           .terms = {.crc = agreed.crc,
                     .responses = handshake.peer().features.responses,
                     .starts = handshake.peer().features.starts},
-          .round_trip = handshake.round_trip()};
+          .round_trip = handshake.round_trip().value_or(Duration::max())};
 }
 
 }  // namespace
@@ -35,6 +35,14 @@ void RdOpening::answer(const WdpCtl& req, const Path& path, size_t size, bool va
   token_ = offer.token;
   handshake_->requested(req, path, size, validated);
   handshake_->accept(offer, now);
+}
+
+void RdOpening::wake(const Path& path, SessionToken own, const RdPeer& peer) {
+  path_ = path;
+  token_ = own;
+  peer_ = peer;
+  known_ = over_ = true;
+  handshake_.reset();
 }
 
 std::optional<RdOpening::Verdict> RdOpening::requested_again(const WdpCtl& req, size_t size,

@@ -19,7 +19,7 @@ struct RdPeer {
   Qpn port;            // of the peer
   Csn first;           // of its datagrams
   RdTerms terms;
-  std::optional<Duration> round_trip;
+  Duration round_trip = Duration::max();  // no longer than this
 };
 
 // Of one channel. Engine holder only.
@@ -43,6 +43,9 @@ class RdOpening {
   void call(const Offer& offer, const Path& path, Qpn destination, Time now);
   void answer(const wire::WdpCtl& req, const Path& path, size_t size, bool validated,
               const Offer& offer, Time now);
+
+  // A channel that was at rest, of whose peer that is known.
+  void wake(const Path& path, SessionToken own, const RdPeer& peer);
 
   // --- what comes
   // A REQ from the peer's socket; `size` and `validated`: as for the handshake. None: it is of

@@ -27,10 +27,21 @@ class RdPresence {
     watch_.heard(now);
     if (called) ask_first_ = now + kAskForPeer;
   }
+  // The channel was at rest, after so many questions. Whether the peer knows it yet is to be found
+  // out.
+  void wakes(uint32_t questions, Time now) {
+    watch_.heard(now);
+    questions_ = PeerQuestions{questions};
+    was_at_rest_ = true;
+  }
+  uint32_t questions() const { return questions_.said(); }
+  // And nothing has come since.
+  bool was_at_rest() const { return was_at_rest_; }
   // Anything came from the peer.
   void heard(Time now) {
     ask_first_ = Time::never();
     watch_.heard(now);
+    was_at_rest_ = false;
   }
   // Data came, or was acknowledged.
   void exchanged() { watch_.exchanged(); }
@@ -53,6 +64,8 @@ class RdPresence {
   uint32_t next() { return questions_.next(); }
 
   // --- time
+  // Nobody waits to hear whether the peer is there.
+  bool may_rest() const { return !is_needed() && ask_first_.is_never(); }
   Time deadline() const {
     if (!is_needed()) return ask_first_;
     return std::min({ask_first_, watch_.deadline(), questions_.deadline()});
@@ -83,6 +96,7 @@ class RdPresence {
 
  private:
   size_t connections_ = 0;
+  bool was_at_rest_ = false;
   Time ask_first_ = Time::never();
   PeerQuestions questions_;
   PeerWatch watch_;

@@ -100,7 +100,7 @@ wire::WdpAck RdReceivePath::acknowledgement(Duration trip, Time now) {
   ack.window = static_cast<uint32_t>(told_ / 1024);
   const auto waited = (now - newest_at_) / std::chrono::microseconds{8};
   ack.delay = static_cast<uint16_t>(std::min<int64_t>(waited, UINT16_MAX));
-  ack.ce = static_cast<uint32_t>(counters_.marked);
+  ack.ce = marked();
   pending_ = 0;
   due_ = false;
   due_at_ = Time::never();

@@ -26,6 +26,24 @@ class RdReceivePath {
   RdReceivePath(Csn first, size_t window, RdExtra extra = {})
       : csns_(first), usual_(std::min(window, kChannelHold)), extra_(std::move(extra)) {}
 
+  // --- at rest (spec/wdp-rd 2.5)
+  struct Resting {
+    Csn cum;
+    uint32_t marked = 0;  // datagrams, by a router
+  };
+  // Has all been said of what has come, and is nothing kept?
+  bool may_rest() const {
+    return !pending() && !partly_ && !csns_.gaps() && order_.may_rest() && extra_.bytes() == 0 &&
+           tick_at_.is_never();
+  }
+  Resting resting() const { return {cum(), marked()}; }
+  FlowTable&& take_flows() { return order_.take_flows(); }
+  // It begins where that one was.
+  void wake(const Resting& before, FlowTable&& flows) {
+    marked_before_ = before.marked;
+    order_.go_on_with(std::move(flows));
+  }
+
   // Header and CRC of a datagram were right. Why it is dropped, if it is; `bytes` behind its
   // header.
   Result<Ok, wire::WdpDrop> admit(Csn csn, size_t bytes);
@@ -74,6 +92,8 @@ class RdReceivePath {
     const bool rests = extra_.bytes() > 0 && holds_nothing();
     return rests ? newest_at_ + kWindowRests : Time::never();
   }
+  // Since the channel stands.
+  uint32_t marked() const { return marked_before_ + static_cast<uint32_t>(counters_.marked); }
   void widen();
   void watch_patience(Time now);
 
@@ -89,6 +109,7 @@ class RdReceivePath {
   Time due_at_ = Time::never();
   Time newest_at_;
   Csn newest_;
+  uint32_t marked_before_ = 0;
   uint32_t patience_ = 0;  // ticks in which nothing was taken
   Time tick_at_ = Time::never();
   RdReceiveCounters counters_;

@@ -148,6 +148,7 @@ bool RdRequester::find_channel(Flow& flow, Time now) {
     }
     by_channel_[{carriage.channel, flow.didx}] = &flow;
     flow.channel = carriage.channel;
+    flow.channel->keep_awake();
     flow.channel->enter();
   }
   if (flow.channel->state() == RdChannel::State::setting_up) {

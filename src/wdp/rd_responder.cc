@@ -30,6 +30,7 @@ RdResponder::Inbound& RdResponder::flow_of(RdChannel& channel, uint8_t sidx) {
   flow.heard = channel.active_at();
   if (flow.channel == nullptr) {
     flow.channel = &channel;
+    channel.keep_awake();
     flow.sidx = sidx;
     flow.room = consumer_.room(channel.path());
   }

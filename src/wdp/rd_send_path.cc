@@ -89,6 +89,19 @@ size_t RdSendPath::copy_with(const WdpAck& tail, const SentDatagram& d, Train& t
   return size;
 }
 
+// --- at rest
+
+void RdSendPath::wake(const Resting& before) {
+  log_ = SentLog{before.next};
+  peer_clock_ = before.peer_clock;
+  marked_ = before.marked;
+  peer_told_ = before.peer_told;
+  ecn_ = before.ecn;
+  peer_window_ = before.peer_window;
+  whole_ = before.whole;
+  rtt_ = before.rtt;
+}
+
 // --- trains
 
 void RdSendPath::open(SessionToken peer, bool crc, Time now) {
@@ -199,9 +212,10 @@ void RdSendPath::fill(Train& train, const Path& path, Time now, const WdpAck* ta
 // The count of the peer's only grows; an older one comes late. One that is greater than what was
 // sent is wrong (RFC 9000 13.4.2.1).
 void RdSendPath::heed_marks(uint32_t marked, Time newest_sent, Time now) {
-  const auto more = static_cast<int32_t>(marked - static_cast<uint32_t>(counters_.marked));
+  const auto more = static_cast<int32_t>(marked - marked_);
   const uint64_t unmarked = counters_.sent + counters_.repeated - counters_.marked;
   if (more <= 0 || static_cast<uint32_t>(more) > unmarked) return;
+  marked_ = marked;
   counters_.marked += static_cast<uint32_t>(more);
   congestion_->congested(newest_sent, now);
 }

@@ -36,6 +36,34 @@ class RdSendPath {
   RdSendPath(Csn first, std::unique_ptr<Congestion> congestion, bool ecn, RdExtra extra = {})
       : log_(first), congestion_(std::move(congestion)), extra_(std::move(extra)), ecn_(ecn) {}
 
+  // --- at rest (spec/wdp-rd 2.5). The congestion window begins anew (RFC 5681 4.1).
+  struct Resting {
+    Csn next;
+    uint32_t peer_clock = 0;
+    uint32_t marked = 0;
+    bool peer_told = false;
+    EcnValidation ecn{false};
+    uint32_t peer_window = 0;
+    uint32_t whole = 0;
+    RoundTrip rtt;
+  };
+  bool is_at_rest() const { return idle() && !asks_ && !probe_due_; }
+  Resting resting() const {
+    const auto bytes = [](size_t n) {
+      return static_cast<uint32_t>(std::min<size_t>(n, UINT32_MAX));
+    };
+    return {.next = next_csn(),
+            .peer_clock = peer_clock_,
+            .marked = marked_,
+            .peer_told = peer_told_,
+            .ecn = ecn_,
+            .peer_window = bytes(peer_window_),
+            .whole = bytes(whole_),
+            .rtt = rtt_};
+  }
+  // open() follows.
+  void wake(const Resting& before);
+
   // --- messages. A datagram of so many bytes finds room?
   bool has_room(size_t size) const {
     return log_.stored() < kCsnWindow &&
@@ -141,6 +169,7 @@ class RdSendPath {
   bool peer_told_ = false;
   SessionToken peer_;
   uint32_t peer_clock_ = 0;                  // TS of the newest RDACK
+  uint32_t marked_ = 0;                      // datagrams, as the peer said last
   size_t peer_window_ = Congestion::kFirst;  // bytes from CUM on
   Time pace_;                                // nothing is sent before
   uint32_t probes_ = 0;                      // in a row without news

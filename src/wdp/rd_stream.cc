@@ -34,10 +34,7 @@ void RdStream::begin(const wire::RdOffer& peer, const Path& path, size_t most) {
   peer_ = peer;
   path_ = path;
   most_ = most;
-  asked_ = channels_.find(path_);
-  if (asked_ == nullptr) return;
-  asked_->enter();
-  question_ = asked_->ask_peer();
+  if (RdChannel* const found = channels_.find(path_)) ask(*found);
 }
 
 void RdStream::begin(const wire::RdOffer& peer, RdChannel& channel, size_t most) {
@@ -52,12 +49,20 @@ bool RdStream::has_channel() {
   if (channel_ != nullptr || error_ != 0 || left_) return true;
   RdChannel* const found = channels_.find(path_);
   if (found == nullptr) return false;
+  if (asked_ == nullptr && found->was_at_rest()) ask(*found);
   if (found == asked_ && !found->has_answered(question_)) {
     found->want_room(client_);
     return false;
   }
   go_by(*found);
   return true;
+}
+
+// Whether the peer knows the channel yet.
+void RdStream::ask(RdChannel& channel) {
+  asked_ = &channel;
+  channel.enter();
+  question_ = channel.ask_peer();
 }
 
 void RdStream::go_by(RdChannel& channel) {

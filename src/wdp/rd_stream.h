@@ -76,6 +76,10 @@ class RdStream final : public RdClient, public RdReceiver {
   bool has_channel();
   // There is none, nor one that is asked: the owner opens one, and asks again.
   bool needs_channel() { return !has_channel() && channels_.find(path_) == nullptr; }
+  // It waits for one that is at rest.
+  bool channel_rests() {
+    return needs_channel() && channels_.resting().has(ChannelEnds::of(path_));
+  }
 
   // --- the stream
   struct Moved {
@@ -127,6 +131,7 @@ class RdStream final : public RdClient, public RdReceiver {
     bool shrinks = false;  // it is to hear that there is no extra
   };
 
+  void ask(RdChannel& channel);
   void go_by(RdChannel& channel);
   RdMessage message(uint32_t number, size_t bytes) const;
   void say(Word word, uint32_t number, uint64_t request = 0);

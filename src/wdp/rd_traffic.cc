@@ -46,6 +46,31 @@ void RdTraffic::end(RdClient::End end) {
   if (receiver_) receiver_->ends();
 }
 
+// --- at rest
+
+Time RdTraffic::rests_at() const {
+  const bool may = open_ && !kept_awake_ && sender_.is_at_rest() && receiver_->may_rest() &&
+                   answers_.empty() && waiters_.empty();
+  return may ? active_ + kMemoryRests : Time::never();
+}
+
+void RdTraffic::rest(RestingChannel& as) {
+  as.sent = sender_.resting();
+  as.came = receiver_->resting();
+  as.flows_out = writer_.take_flows();
+  as.flows_in = receiver_->take_flows();
+  as.active = active_;
+}
+
+void RdTraffic::wake(RestingChannel&& before, Time now) {
+  sender_.wake(before.sent);
+  writer_.go_on_with(std::move(before.flows_out));
+  receiver_.emplace(before.came.cum, window_, RdExtra{at_.shared.budget()});
+  receiver_->wake(before.came, std::move(before.flows_in));
+  opens(now);
+  active_ = before.active;
+}
+
 // --- out
 
 std::byte* RdTraffic::send(const RdMessage& m, ClientId client, uint64_t request) {
@@ -111,9 +136,8 @@ void RdTraffic::fill(Train& train, Time now) {
 WdpAck RdTraffic::acknowledgement(Time now) {
   const RdPeer& peer = at_.opening.peer();
   const RoundTrip& trip = sender_.round_trip();
-  WdpAck ack = receiver_->acknowledgement(std::min(trip.known() ? trip.least() : Duration::max(),
-                                                   peer.round_trip.value_or(Duration::max())),
-                                          now);
+  const Duration least = trip.known() ? trip.least() : Duration::max();
+  WdpAck ack = receiver_->acknowledgement(std::min(least, peer.round_trip), now);
   ack.token = peer.token;
   return ack;
 }

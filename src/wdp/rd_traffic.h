@@ -15,6 +15,7 @@
 #include "wdp/rd_path_search.h"
 #include "wdp/rd_receive_path.h"
 #include "wdp/rd_waiters.h"
+#include "wdp/resting_channel.h"
 
 namespace weft::wdp {
 
@@ -40,6 +41,16 @@ class RdTraffic final : private RdSink {
   void meets_peer();
   // Both may send.
   void opens(Time now);
+  // --- at rest (spec/wdp-rd 2.5)
+  // When it may rest, as far as is known: a while after it was active last. Never: something waits,
+  // or who has sent by it keeps a pointer.
+  Time rests_at() const;
+  void keep_awake() { kept_awake_ = true; }
+  // Fills in what it knows. It is of no use afterwards.
+  void rest(RestingChannel& as);
+  // Instead of all of the above.
+  void wake(RestingChannel&& before, Time now);
+
   // Nothing is sent any more. Clients hear what became of their messages; room is there for all.
   void end(RdClient::End end);
 
@@ -137,6 +148,7 @@ class RdTraffic final : private RdSink {
   RdWaiters waiters_;
   std::optional<RdReceivePath> receiver_;
   Time active_;
+  bool kept_awake_ = false;
   uint64_t messages_lost_ = 0;
 };
 

@@ -20,6 +20,7 @@ class RdWaiters {
   void want_room(ClientId client) {
     if (std::find(room_.begin(), room_.end(), client) == room_.end()) room_.push_back(client);
   }
+  bool empty() const { return room_.empty() && rest_.empty(); }
   bool any_wants_room() const { return !room_.empty(); }
   void tell_of_room() {
     for (const ClientId id : std::exchange(room_, {})) {

@@ -14,8 +14,7 @@ class RoundTrip {
   // that it waited for `ack_delay` of it.
   void sample(Duration since, Duration ack_delay) {
     latest_ = std::max(since, Duration{1});
-    if (!known_) {
-      known_ = true;
+    if (!known()) {
       least_ = smoothed_ = latest_;
       variation_ = latest_ / 2;
       return;
@@ -33,7 +32,7 @@ class RoundTrip {
     smoothed_ = (7 * smoothed_ + adjusted) / 8;
   }
 
-  bool known() const { return known_; }
+  bool known() const { return least_ > Duration{0}; }
   Duration latest() const { return latest_; }
   Duration least() const { return least_; }
   Duration smoothed() const { return smoothed_; }
@@ -49,7 +48,6 @@ class RoundTrip {
   }
 
  private:
-  bool known_ = false;
   Duration latest_{0};
   Duration least_{0};
   Duration smoothed_ = kFirstRoundTrip;

@@ -61,6 +61,11 @@ void WdpSocket::received(Bytes datagram, const UdReception& how, Time now, WdpSo
     if (RdChannel* channel = channels_.find(common->token)) {
       return channel->received(*common, datagram, how, now);
     }
+    if (const auto ends = channels_.resting().find(common->token)) {
+      if (RdChannel* channel = wake(*ends, now, owner)) {
+        return channel->received(*common, datagram, how, now);
+      }
+    }
     return drops_.count(WdpDrop::unknown_token);  // a question's, that is over
   }
   (*found)->received(*common, datagram, now);
@@ -175,7 +180,10 @@ void WdpSocket::call(const WdpCtl& req, size_t size, const UdReception& how, boo
 void WdpSocket::call_channel(const WdpCtl& req, size_t size, const UdReception& how, Time now,
                              WdpSocketOwner& owner) {
   const Path path = back_to(how);
-  RdChannel* const known = channels_.find(path);
+  RdChannel* known = channels_.find(path);
+  if (const auto ends = ChannelEnds::of(path); channels_.resting().has(ends)) {
+    known = wake(ends, now, owner);
+  }
   const bool sure = gate_.validated(req, how.from, now);
   if (known != nullptr && known->requested_again(req, size, sure, now)) return;
   // Who has a channel and asks for another one has begun anew, or somebody speaks in its name: it
@@ -212,6 +220,21 @@ void WdpSocket::connect(RdChannel& channel, const Path& path, Qpn destination, T
     channel.forget();
     throw;
   }
+}
+
+void WdpSocket::wake(const ChannelEnds& ends, RdChannel& channel, Time now) {
+  try {
+    channels_.wake(ends, channel, now);
+  } catch (const std::bad_alloc&) {
+    channel.forget();
+    throw;
+  }
+}
+
+RdChannel* WdpSocket::wake(const ChannelEnds& ends, Time now, WdpSocketOwner& owner) {
+  RdChannel* const channel = owner.channel_called();
+  if (channel != nullptr) wake(ends, *channel, now);
+  return channel;
 }
 
 void WdpSocket::enter(RdChannel& channel, SessionToken token, const Path& path) {
@@ -331,7 +354,8 @@ bool WdpSocket::tell(const RequestKey& key, const Offer& offer, Time now) {
 Time WdpSocket::deadline() const {
   Time first = Time::never();
   for (const auto& [token, h] : questions_) first = std::min(first, h->deadline());
-  return told_.empty() ? first : std::min(first, told_.front().until);
+  if (!told_.empty()) first = std::min(first, told_.front().until);
+  return std::min(first, channels_.resting().deadline());
 }
 
 void WdpSocket::tick(Time now, WdpSocketOwner& owner) {
@@ -347,6 +371,10 @@ void WdpSocket::tick(Time now, WdpSocketOwner& owner) {
   for (; !told_.empty() && now >= told_.front().until; told_.pop_front()) {
     demux_.remove(told_.front().key);
     waiting_.erase(told_.front().key);
+  }
+  // A channel ends as one that is awake.
+  while (const auto ends = channels_.over(now)) {
+    if (wake(*ends, now, owner) == nullptr) break;
   }
 }
 

@@ -39,8 +39,8 @@ class WdpSocketOwner {
     Offer offer;
   };
   virtual Result<Callee, wire::RejReason> called(const wire::WdpCtl& req, const Endpoint& from) = 0;
-  // Another socket calls this one, which has channels (RdChannels::enable()). The channel that is
-  // to answer; null: there is no room for one.
+  // Another socket calls this one, which has channels (RdChannels::enable()), or one at rest is to
+  // go on. The channel that is to do so; null: there is no room for one.
   virtual RdChannel* channel_called() { return nullptr; }
   // What ask() asked: established, then QPN and Q_Key are in `handshake.peer()`, or failed. The
   // socket forgets it after this.
@@ -63,7 +63,7 @@ class WdpSocket {
   // From the socket of a multicast group: nothing but UD is taken there (part IV).
   void received_by_group(Bytes datagram, const UdReception& how);
 
-  // --- time: of what is asked and answered about UD queue pairs
+  // --- time: of what is asked and answered about UD queue pairs, and of channels at rest
   Time deadline() const;
   void tick(Time now, WdpSocketOwner& owner);
 
@@ -94,6 +94,9 @@ class WdpSocket {
   RdChannels& channels() { return channels_; }
   void connect(RdChannel& channel, const Path& path, Qpn destination, Time now);
   void remove(RdChannel& channel, Time now) { channels_.remove(channel, now); }
+  // The one at rest goes on: as `channel`; as one of the owner's, or nothing if it has none.
+  void wake(const ChannelEnds& ends, RdChannel& channel, Time now);
+  RdChannel* wake(const ChannelEnds& ends, Time now, WdpSocketOwner& owner);
 
   // --- UD
   Demux& demux() { return demux_; }

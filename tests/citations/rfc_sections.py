@@ -19,6 +19,7 @@ KNOWN = {
     "3168": {"6.1.4"},                               # ECN: acknowledgements alone
     "3550": {"A.1"},                                 # sequence numbers of RTP
     "3720": {"B.4"},                                 # examples of CRC32C
+    "5681": {"4.1"},                                 # the congestion window after a rest
     "7323": {"2.2"},                                 # the option for window scaling
     "8200": {"5", "8", "8.1", "8.2", "8.3", "8.4"},  # packet sizes; upper layers
     "8985": {"6.2"},                                 # RACK: what an acknowledgement tells

@@ -81,6 +81,7 @@ class Hosts {
     };
     auto place = std::make_unique<Place>(scheduler, ring, network_.faults, seed);
     place->node = std::make_unique<RdNode>(number, seed, scheduler.now());
+    place->node->rests = true;
     for (uint8_t i = 1; i <= kQueuePairs; ++i) {
       if (type_ == Type::ud) {
         place->node->add_pair(i);

@@ -254,6 +254,10 @@ class RdNode final : public wdp::WdpSocketOwner {
   };
   wdp::RdChannel& open(const wdp::Path& path, Time now) {
     Link& link = links.emplace_back(*this);
+    if (const auto ends = wdp::ChannelEnds::of(path); socket.channels().resting().has(ends)) {
+      socket.wake(ends, link.channel, now);
+      return link.channel;
+    }
     socket.connect(link.channel, path, make_qpn(path.to.port, wire::kPortIndex), now);
     link.may_speak = true;
     return link.channel;
@@ -304,13 +308,18 @@ class RdNode final : public wdp::WdpSocketOwner {
   }
   Time deadline() {
     Time first = Time::never();
-    for (Link& l : links) first = std::min(first, l.channel.deadline());
+    for (Link& l : links) {
+      first = std::min(first, l.channel.deadline());
+      if (rests) first = std::min(first, l.channel.rests_at());
+    }
+    first = std::min(first, socket.deadline());
     for (const Member& m : members) {
       if (m.queue) first = std::min(first, m.queue->deadline());
     }
     return first;
   }
   void tick(Time now) {
+    (void)WantOfMemory::during([&] { socket.tick(now, *this); });
     for (Link& l : links) {
       (void)WantOfMemory::during([&] { l.channel.tick(now); });
       l.may_speak = true;
@@ -349,6 +358,11 @@ class RdNode final : public wdp::WdpSocketOwner {
   }
   void sweep(Time now) {
     links.remove_if([&](Link& l) {
+      if (rests && l.channel.may_rest(now)) {
+        bool does = false;
+        (void)WantOfMemory::during([&] { does = socket.channels().rest(l.channel, now); });
+        return does;
+      }
       if (!l.channel.is_gone()) return false;
       socket.remove(l.channel, now);
       return true;
@@ -364,6 +378,7 @@ class RdNode final : public wdp::WdpSocketOwner {
   bool ecn = true;        // of links that begin
   double fixed_rate = 0;  // the same, Gb/s; 0: CUBIC
   bool polls = true;      // or answers wait until they are due
+  bool rests = false;     // do channels (spec/wdp-rd 2.5)?
   std::list<Link> links;
   std::list<Pair> pairs;
   std::list<Member> members;

@@ -160,6 +160,37 @@ TEST(ReliableDatagrams, ChannelsThatEndForWantOfMessages) {
   }
 }
 
+// spec/wdp-rd 2.5: messages that are sent about when their channel comes to rest, at one end or at
+// both.
+TEST(ReliableDatagrams, ChannelsThatRest) {
+  for (const uint64_t seed : sim::seeds(100)) {
+    WEFT_SIM_TRACE(seed);
+    constexpr size_t kHosts = 3;
+    Hosts hosts(seed, kHosts, bad_network(seed));
+    Books books;
+    SeededRandom& random = hosts.random();
+    for (uint8_t h = 1; h <= kHosts; ++h) {
+      for (RdNode::Pair& p : hosts.host(h).pairs) p.post_receives(500);
+    }
+    size_t rested = 0;
+    for (int round = 0; round < 20; ++round) {
+      for (int i = 0; i < 10; ++i) {
+        const auto from = static_cast<uint8_t>(1 + draw_below(random, kHosts));
+        send_somewhere(hosts, from, kHosts, books);
+        hosts.wake(from);
+        hosts.scheduler.run_for(draw_up_to(random, 2ms));
+      }
+      hosts.scheduler.run_for(wdp::kMemoryRests - 20ms + draw_up_to(random, 60ms));
+      for (uint8_t h = 1; h <= kHosts; ++h) {
+        rested += hosts.host(h).socket.channels().resting().size();
+      }
+    }
+    EXPECT_GT(rested, 0U);
+    expect_all(hosts, kHosts, books);
+    if (HasFatalFailure()) return;
+  }
+}
+
 // Some hosts end without a word, and begin anew on the same port. Whatever they were sent comes
 // once or not at all in each life; every request ends; and between the others nothing is lost.
 TEST(ReliableDatagrams, HostsThatBeginAnew) {

@@ -125,7 +125,7 @@ class IdleChannels : public testing::Test {
 };
 
 TEST_F(IdleChannels, give_back_what_is_of_use_while_something_passes) {
-  EXPECT_EXIT(with({{"WEFT_UD", "reliable"}}, [] { idle_channels(200, 1800); }),
+  EXPECT_EXIT(with({{"WEFT_UD", "reliable"}}, [] { idle_channels(200, 512); }),
               ::testing::ExitedWithCode(0), "");
 }
 

@@ -1,0 +1,41 @@
+// The channels of a socket that are at rest (spec/wdp-rd 2.5), until something passes or their time
+// is over.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "wdp/resting_channel.h"
+
+namespace weft::wdp {
+
+// Engine holder only.
+class RestingChannels {
+ public:
+  // Throws std::bad_alloc; then nothing has changed.
+  void add(const ChannelEnds& ends, RestingChannel&& channel);
+  bool has(const ChannelEnds& ends) const { return by_ends_.contains(ends); }
+  // Which one has this token.
+  std::optional<ChannelEnds> find(SessionToken token) const;
+  const RestingChannel& at(const ChannelEnds& ends) const { return by_ends_.at(ends); }
+  // It does not rest any more.
+  RestingChannel take(const ChannelEnds& ends);
+  size_t size() const { return by_ends_.size(); }
+  // Any of them.
+  std::optional<ChannelEnds> first() const;
+
+  // When to look for those whose time is over.
+  Time deadline() const { return look_at_; }
+  // One whose time is over. None: the next look is put off.
+  std::optional<ChannelEnds> over(Time now);
+
+ private:
+  using ByEnds = std::map<ChannelEnds, RestingChannel>;
+
+  ByEnds by_ends_;
+  std::unordered_map<SessionToken, ByEnds::iterator> by_token_;
+  Time look_at_ = Time::never();
+};
+
+}  // namespace weft::wdp
