@@ -89,6 +89,54 @@ TEST_F(RdStreamChannel, AQuestionThatIsLostIsAskedAgain) {
   r.stream.leave(false);
 }
 
+// spec/wdp-rd 2.5: nobody has heard whether its peer knows it yet. Either end may be the first.
+TEST_F(RdStreamChannel, OneAtRestIsAskedFirst) {
+  stand();
+  a.rests = b.rests = true;
+  for (const bool a_wakes : {true, false}) {
+    later(kMemoryRests + 1s);
+    ASSERT_TRUE(a.links.empty() && b.links.empty());
+    End r{a, 4, a_wakes ? 0x3333U : 0x3334U};
+    End s{b, 6, a_wakes ? 0x4444U : 0x4445U};
+    r.begin(s);
+    s.begin(r);
+    End& first = a_wakes ? r : s;
+    End& second = a_wakes ? s : r;
+    ASSERT_TRUE(first.stream.channel_rests());
+    ASSERT_TRUE(second.stream.channel_rests());
+    first.node.open(first.stream.path(), now);
+    EXPECT_FALSE(first.stream.has_channel());
+    talk([](bool, const Buffer& d) {
+      EXPECT_FALSE(is_ctl(d, CtlType::req));
+      return true;
+    });
+    ASSERT_TRUE(first.stream.has_channel());
+    expect_to_talk(first.node, first, second.node, second);
+    r.stream.leave(false);
+    s.stream.leave(false);
+    talk();
+  }
+}
+
+TEST_F(RdStreamChannel, OneAtRestOfAPeerThatHasBegunAnewEnds) {
+  stand();
+  a.rests = true;
+  later(kMemoryRests + 1s);
+  ASSERT_TRUE(a.links.empty());
+  RdNode again{kB, 99, now};
+  End r{a, 4, 0x3333};
+  End s{again, 6, 0x4444};
+  s.begin(r);
+  r.begin(s);
+  a.open(r.stream.path(), now);
+  EXPECT_FALSE(r.stream.has_channel());
+  meet(a, again);
+  ASSERT_TRUE(r.stream.needs_channel());
+  a.open(r.stream.path(), now);
+  ASSERT_TRUE(r.stream.has_channel());
+  expect_to_talk(a, r, again, s);
+}
+
 // Another process has B's port, and has agreed with A over TCP. A calls it.
 TEST_F(RdStreamChannel, APeerThatHasBegunAnewIsCalledAnew) {
   stand();
