@@ -159,7 +159,7 @@ void DatagramDriver::open_channel(Token& token, const wdp::Path& path) {
   RdLink& link = RdLink::start(token, *this);
   const auto ends = wdp::ChannelEnds::of(path);
   if (wdp_socket_.channels().resting().has(ends)) {
-    wdp_socket_.wake(ends, link.channel(), token.now());
+    wdp_socket_.resume(ends, link.channel(), token.now());
   } else {
     const Qpn port = make_qpn(path.to.port, wire::kPortIndex);
     wdp_socket_.connect(link.channel(), path, port, token.now());
@@ -182,12 +182,14 @@ void DatagramDriver::close_socket() {
   open_ = false;
 }
 
-// The peers of those at rest are told, too, as far as there is memory for it.
+// The peers of those at rest that may speak without asking are told, too, as far as there is memory
+// for it.
 void DatagramDriver::end_channels(Token& token) {
   Visit visit{*this, token};
   wdp::RdChannels& channels = wdp_socket_.channels();
   try {
-    while (const auto ends = channels.resting().first()) {
+    const Time then = token.now() - 2 * wdp::kShortRest;
+    while (const auto ends = channels.resting().active_since(then)) {
       if (wdp_socket_.wake(*ends, token.now(), visit) == nullptr) break;
     }
   } catch (const std::bad_alloc&) {

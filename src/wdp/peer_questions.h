@@ -25,6 +25,8 @@ class PeerQuestions {
     due_ = true;
     return wanted_;
   }
+  // Another process answers now: what nobody has answered is asked again.
+  void ask_again() { due_ = due_ || answered_ < wanted_; }
   bool due() const { return due_; }
   // The one that is due is said.
   void said(Time now) {

@@ -40,8 +40,13 @@ void RdChannel::answer(const WdpCtl& req, const Path& path, size_t size, bool va
 }
 
 bool RdChannel::requested_again(const WdpCtl& req, size_t size, bool validated, Time now) {
+  const bool resumed = opening_.resumes();
   const auto v = opening_.requested_again(req, size, validated, now);
   owner_.reached();
+  if (resumed && !opening_.resumes()) {
+    state_ = State::setting_up;
+    traffic_.begin_anew();
+  }
   if (!v) return false;
   if (!v->ok()) shared_.dropped(v->error());
   look_at_opening(now);
@@ -55,6 +60,8 @@ void RdChannel::look_at_opening(Time now) {
     case RdOpening::News::peer_known:
       return traffic_.meets_peer();
     case RdOpening::News::opens:
+      // A peer that has begun anew: it knew nothing of the channel that was at rest.
+      if (speaks()) traffic_.begin_anew();
       traffic_.meets_peer();
       state_ = State::open;
       control_.presence().opens(handshake()->active(), now);
@@ -103,6 +110,14 @@ void RdChannel::wake(const ChannelEnds& ends, RestingChannel&& before, Time now)
   control_.presence().wakes(before.questions, now);
   state_ = State::open;
   traffic_.wake(std::move(before), now);
+  owner_.reached();
+}
+
+void RdChannel::call_again(const Offer& offer, Time now) {
+  Offer own = offer;
+  own.token = token();
+  own.first_psn = sender().next_csn();
+  opening_.call_again(own, now);
   owner_.reached();
 }
 
@@ -185,6 +200,12 @@ RdChannel::Verdict RdChannel::take_ctl(const WdpCommon& common, Bytes datagram, 
     return v;
   }
   if (receiver() == nullptr) return fail(WdpDrop::unwanted_ctl);
+  // It disowns the channel. A peer that has begun anew answers the REQ as well, and what came
+  // before says nothing of what it agrees on then.
+  if (c->type == CtlType::drep && (opening_.resumes() || c->source_token != peer().token)) {
+    return fail(WdpDrop::unwanted_ctl);
+  }
+  const auto if_forgotten = end_by_other_life();
   confirm(now);
   traffic_.sender().heard();
   const auto event = control_.received(*c, now);
@@ -198,7 +219,7 @@ RdChannel::Verdict RdChannel::take_ctl(const WdpCommon& common, Bytes datagram, 
     case RdControl::Event::peer_forgets:
       if (state_ == State::closing) state_ = State::gone;
       // Nobody has said goodbye: the peer does not know the channel.
-      if (speaks() && c->source_token == peer().token) abort();
+      if (speaks() && c->source_token == peer().token) end_now(if_forgotten);
   }
   return Ok{};
 }
@@ -297,7 +318,7 @@ void RdChannel::peer_leaves(const WdpCtl& dreq, Time now) {
 // spec/wdp-rd 2.4: a REQ says what a DREQ said that was lost.
 void RdChannel::replaced(const WdpCtl& req, Time now) {
   const auto ended = wire::WdpEnded::find(req.tlvs);
-  if (!speaks() || !ended || ended->token != token()) return abort();
+  if (!speaks() || !ended || ended->token != token()) return end_now(end_by_other_life());
   owner_.reached();
   peer_leaves(
       {.reason = static_cast<uint32_t>(wire::DreqReason::idle), .highest_psn = ended->taken}, now);
@@ -309,11 +330,15 @@ std::optional<wire::WdpEnded> RdChannel::ended_when_idle() const {
 }
 
 void RdChannel::abort() {
+  end_now(RdClient::End::lost);
+}
+
+void RdChannel::end_now(RdClient::End end) {
   if (state_ == State::gone || state_ == State::refused) return;
   owner_.reached();
   opening_.withdraw();
   control_.goodbye().stop();
-  end_as(State::gone, RdClient::End::lost);
+  end_as(State::gone, end);
 }
 
 void RdChannel::forget() {

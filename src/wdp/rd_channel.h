@@ -72,17 +72,20 @@ class RdChannel final : public TrainSource {
   bool has_answered(uint32_t question) const { return control_.presence().has_answered(question); }
 
   // --- at rest (spec/wdp-rd 2.5)
-  // Who keeps a pointer to it while nothing passes says so once, and it never rests.
+  // Who keeps a pointer to it while nothing passes says so once. It never rests, and ends when
+  // nothing has passed for long.
   void keep_awake() { traffic_.keep_awake(); }
   // When it may, as nobody has anything to say or to hear: its owner sees to that. Never: not yet.
   Time rests_at() const;
-  bool may_rest(Time now) const { return now >= rests_at() && now < idle_until(); }
+  bool may_rest(Time now) const { return now >= rests_at(); }
   // What is to be kept of it. It is of no use afterwards. Without memory for that its time comes
   // again: put_off_rest().
   RestingChannel rest();
   void put_off_rest(Time now) { traffic_.is_active(now); }
   // Instead of call() and answer().
   void wake(const ChannelEnds& ends, RestingChannel&& before, Time now);
+  // And its rest was long: see RdOpening::call_again().
+  void call_again(const Offer& offer, Time now);
   // It was, and nothing has come since: whether the peer knows it yet is to be asked.
   bool was_at_rest() const { return control_.presence().was_at_rest(); }
 
@@ -182,6 +185,11 @@ class RdChannel final : public TrainSource {
   void peer_leaves(const wire::WdpCtl& dreq, Time now);
   void end_for_want_of_messages(Time now);
   void say_goodbye(Time now);
+  void end_now(RdClient::End end);
+  // How it ends where another process has the peer's port.
+  RdClient::End end_by_other_life() const {
+    return was_at_rest() ? RdClient::End::undelivered : RdClient::End::lost;
+  }
   void end_as(State state, RdClient::End end);
 
   RdShared& shared_;

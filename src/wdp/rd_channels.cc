@@ -83,6 +83,10 @@ bool RdChannels::rest(RdChannel& channel, Time now) {
   return true;
 }
 
+void RdChannels::forget_old(Time now) {
+  while (const auto ends = resting_.over(now)) demux_.remove(resting_.take(*ends).token, now);
+}
+
 void RdChannels::wake(const ChannelEnds& ends, RdChannel& channel, Time now) {
   const SessionToken token = resting_.at(ends).token;
   by_token_[token] = &channel;

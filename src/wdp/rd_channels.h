@@ -96,7 +96,8 @@ class RdChannels final : public RdShared {
   // What is kept of it, instead of all that it is. Without memory for that it goes on, and false.
   bool rest(RdChannel& channel, Time now);
   const RestingChannels& resting() const { return resting_; }
-  std::optional<ChannelEnds> over(Time now) { return resting_.over(now); }
+  // Those whose time is over are gone. Their peers hear nothing: they call before they speak.
+  void forget_old(Time now);
   // That one goes on as `channel`. Throws std::bad_alloc; then nothing has changed.
   void wake(const ChannelEnds& ends, RdChannel& channel, Time now);
 

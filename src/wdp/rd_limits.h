@@ -48,6 +48,10 @@ inline constexpr uint32_t kProbesToCollapse = 3;    // congestion that persists
 
 // spec/wdp-rd 2: a channel on which nothing happens ends, and its memory goes.
 inline constexpr Duration kIdleChannel = 120s;
+// spec/wdp-rd 2.5: one that is at rest is forgotten; how long its next message goes without a REQ
+// before it, for its peer is taken to be there yet.
+inline constexpr Duration kRestingChannel = std::chrono::minutes{20};
+inline constexpr Duration kShortRest = 10s;
 // spec/wdp-rd 2.4: that an end waits for what the peer has not acknowledged.
 inline constexpr Duration kLastMessages = 1s;
 // spec/wdp-rd 7.4: until the peer is asked for the first time after something has passed; each

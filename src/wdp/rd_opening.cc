@@ -45,8 +45,23 @@ void RdOpening::wake(const Path& path, SessionToken own, const RdPeer& peer) {
   handshake_.reset();
 }
 
+void RdOpening::call_again(const Offer& offer, Time now) {
+  auto handshake = std::make_unique<Handshake>(random_);
+  handshake->connect(offer, path_, peer_.port, true, now);
+  handshake_ = std::move(handshake);
+  over_ = false;
+  resumes_ = true;
+}
+
 std::optional<RdOpening::Verdict> RdOpening::requested_again(const WdpCtl& req, size_t size,
                                                              bool validated, Time now) {
+  if (resumes_) {
+    // Both do: what follows it will say so.
+    if (req.source_token == peer_.token) return Ok{};
+    if (!validated) return {};
+    // The peer has begun anew, and calls: from now on these are two that do.
+    resumes_ = known_ = false;
+  }
   if (handshake_ && handshake_->state() == Handshake::State::req_sent) {
     // One REQ was taken at its word, and is not dropped for another one that is.
     const bool other = req.source_token != handshake_->peer().source_token;

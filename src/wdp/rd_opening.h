@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "wdp/handshake.h"
 #include "wdp/rd_datagram.h"
@@ -26,7 +27,8 @@ struct RdPeer {
 class RdOpening {
  public:
   // The reference is kept.
-  explicit RdOpening(Random& random) : handshake_(std::make_unique<Handshake>(random)) {}
+  explicit RdOpening(Random& random)
+      : random_(random), handshake_(std::make_unique<Handshake>(random)) {}
 
   // What a call has changed; look() tells once.
   enum class News : uint8_t {
@@ -46,6 +48,11 @@ class RdOpening {
 
   // A channel that was at rest, of whose peer that is known.
   void wake(const Path& path, SessionToken own, const RdPeer& peer);
+  // Whether the peer knows it yet is not: a REQ goes before what is sent (spec/wdp-rd 2.5). A peer
+  // that does says nothing to it.
+  void call_again(const Offer& offer, Time now);
+  // And the peer has said nothing yet.
+  bool resumes() const { return resumes_; }
 
   // --- what comes
   // A REQ from the peer's socket; `size` and `validated`: as for the handshake. None: it is of
@@ -58,6 +65,7 @@ class RdOpening {
   // Something that only who is set up can say.
   void confirmed(Time now) {
     if (handshake_) handshake_->confirmed(now);
+    if (std::exchange(resumes_, false)) over_ = true;
   }
   // A channel that stands does not need the handshake.
   void let_go() {
@@ -89,12 +97,14 @@ class RdOpening {
   const RdPeer& peer() const { return peer_; }
 
  private:
+  Random& random_;
   std::unique_ptr<Handshake> handshake_;
   Path path_;
   SessionToken token_;
   RdPeer peer_;
   bool known_ = false;
   bool over_ = false;
+  bool resumes_ = false;
 };
 
 }  // namespace weft::wdp

@@ -25,6 +25,7 @@ class RdPresence {
   // The handshake is over. `called`: this side began it, so that the peer may lack its RTU.
   void opens(bool called, Time now) {
     watch_.heard(now);
+    questions_.ask_again();
     if (called) ask_first_ = now + kAskForPeer;
   }
   // The channel was at rest, after so many questions. Whether the peer knows it yet is to be found

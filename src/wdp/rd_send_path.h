@@ -116,6 +116,16 @@ class RdSendPath {
     log_.abandon(gone);
   }
 
+  // The same where another process answers, which has taken none of them. open() follows.
+  template <class F>
+  void restart(F&& gone) {
+    log_.restart(gone);
+    open_ = peer_told_ = probe_due_ = asks_ = false;
+    marked_ = 0;
+    peer_window_ = Congestion::kFirst;
+    probes_ = unanswered_ = 0;
+  }
+
   // --- time
   Time deadline();
   // False: the peer has answered nothing for too long.

@@ -71,6 +71,16 @@ void RdTraffic::wake(RestingChannel&& before, Time now) {
   active_ = before.active;
 }
 
+void RdTraffic::begin_anew() {
+  open_ = false;
+  writer_.go_on_with({});
+  sender_.restart([&](const SentDatagram& d) {
+    if (RdClient* client = at_.shared.client(d.client)) {
+      client->message_ended(d.request, RdClient::End::undelivered);
+    }
+  });
+}
+
 // --- out
 
 std::byte* RdTraffic::send(const RdMessage& m, ClientId client, uint64_t request) {

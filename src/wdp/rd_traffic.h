@@ -51,6 +51,10 @@ class RdTraffic final : private RdSink {
   // Instead of all of the above.
   void wake(RestingChannel&& before, Time now);
 
+  // The peer that was known has begun anew, and has taken nothing of what was sent since the
+  // channel was at rest. Clients hear that; meets_peer() and opens() follow.
+  void begin_anew();
+
   // Nothing is sent any more. Clients hear what became of their messages; room is there for all.
   void end(RdClient::End end);
 
@@ -109,9 +113,11 @@ class RdTraffic final : private RdSink {
   bool is_open() const { return open_; }
   // The peer lacks nothing.
   bool all_is_said() const { return sender_.idle() && answers_.empty(); }
-  // When nothing will have passed, and nothing is held, for so long that the channel ends.
+  // When nothing will have passed, and nothing is held, for so long that the channel ends. One that
+  // may rest does that.
   Time idle_until() const {
-    return sender_.idle() && receiver_->holds_nothing() ? active_ + kIdleChannel : Time::never();
+    const bool idle = kept_awake_ && sender_.idle() && receiver_->holds_nothing();
+    return idle ? active_ + kIdleChannel : Time::never();
   }
   // When data came or went last.
   Time active_at() const { return active_; }

@@ -12,7 +12,7 @@ constexpr Duration kBetweenLooks = 1s;
 }  // namespace
 
 void RestingChannels::add(const ChannelEnds& ends, RestingChannel&& channel) {
-  const Time over = channel.active + kIdleChannel;
+  const Time over = channel.active + kRestingChannel;
   const SessionToken token = channel.token;
   by_token_.reserve(by_token_.size() + 1);
   const auto [at, fresh] = by_ends_.try_emplace(ends, std::move(channel));
@@ -40,20 +40,22 @@ RestingChannel RestingChannels::take(const ChannelEnds& ends) {
   return channel;
 }
 
-std::optional<ChannelEnds> RestingChannels::first() const {
-  if (by_ends_.empty()) return std::nullopt;
-  return by_ends_.begin()->first;
+std::optional<ChannelEnds> RestingChannels::active_since(Time then) const {
+  const auto it = std::find_if(by_ends_.begin(), by_ends_.end(),
+                               [&](const auto& c) { return c.second.active >= then; });
+  if (it == by_ends_.end()) return std::nullopt;
+  return it->first;
 }
 
 std::optional<ChannelEnds> RestingChannels::over(Time now) {
   if (now < look_at_) return std::nullopt;
   look_at_ = Time::never();
   for (const auto& [ends, channel] : by_ends_) {
-    if (now >= channel.active + kIdleChannel) {
+    if (now >= channel.active + kRestingChannel) {
       look_at_ = now;  // there may be more
       return ends;
     }
-    look_at_ = std::min(look_at_, channel.active + kIdleChannel);
+    look_at_ = std::min(look_at_, channel.active + kRestingChannel);
   }
   if (!look_at_.is_never()) look_at_ = std::max(look_at_, now + kBetweenLooks);
   return std::nullopt;

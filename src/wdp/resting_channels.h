@@ -22,8 +22,8 @@ class RestingChannels {
   // It does not rest any more.
   RestingChannel take(const ChannelEnds& ends);
   size_t size() const { return by_ends_.size(); }
-  // Any of them.
-  std::optional<ChannelEnds> first() const;
+  // One that something has passed by since then, if there is any.
+  std::optional<ChannelEnds> active_since(Time then) const;
 
   // When to look for those whose time is over.
   Time deadline() const { return look_at_; }

@@ -107,6 +107,14 @@ class SentLog {
   // When the next one will be, if nothing comes.
   Time loss_time() const { return loss_time_; }
 
+  // Nobody has taken any of them: the CSNs begin where the oldest one was.
+  template <class F>
+  void restart(F&& gone) {
+    const Csn first = front_;
+    abandon(gone);
+    front_ = first;
+  }
+
   // --- how much
   size_t in_flight() const { return in_flight_; }      // bytes and overhead, not lost nor come
   size_t outstanding() const { return outstanding_; }  // of all from CUM on that were sent

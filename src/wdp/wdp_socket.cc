@@ -231,6 +231,12 @@ void WdpSocket::wake(const ChannelEnds& ends, RdChannel& channel, Time now) {
   }
 }
 
+void WdpSocket::resume(const ChannelEnds& ends, RdChannel& channel, Time now) {
+  const bool was_short = now < channels_.resting().at(ends).active + kShortRest;
+  wake(ends, channel, now);
+  if (!was_short) channel.call_again(channels_.offer(), now);
+}
+
 RdChannel* WdpSocket::wake(const ChannelEnds& ends, Time now, WdpSocketOwner& owner) {
   RdChannel* const channel = owner.channel_called();
   if (channel != nullptr) wake(ends, *channel, now);
@@ -372,10 +378,7 @@ void WdpSocket::tick(Time now, WdpSocketOwner& owner) {
     demux_.remove(told_.front().key);
     waiting_.erase(told_.front().key);
   }
-  // A channel ends as one that is awake.
-  while (const auto ends = channels_.over(now)) {
-    if (wake(*ends, now, owner) == nullptr) break;
-  }
+  channels_.forget_old(now);
 }
 
 // --- connections

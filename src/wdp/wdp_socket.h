@@ -97,6 +97,8 @@ class WdpSocket {
   // The one at rest goes on: as `channel`; as one of the owner's, or nothing if it has none.
   void wake(const ChannelEnds& ends, RdChannel& channel, Time now);
   RdChannel* wake(const ChannelEnds& ends, Time now, WdpSocketOwner& owner);
+  // The same, for it has something to say.
+  void resume(const ChannelEnds& ends, RdChannel& channel, Time now);
 
   // --- UD
   Demux& demux() { return demux_; }

@@ -30,8 +30,10 @@ struct Network {
 class Hosts {
  public:
   enum class Type : uint8_t { ud, rd };
-  Hosts(uint64_t seed, size_t count, const Network& network, Type type = Type::ud)
-      : random_(seed * 977 + 5), network_(network), type_(type) {
+  // `rests`: do channels (spec/wdp-rd 2.5)? Else they end.
+  Hosts(uint64_t seed, size_t count, const Network& network, Type type = Type::ud,
+        bool rests = true)
+      : random_(seed * 977 + 5), network_(network), type_(type), rests_(rests) {
     for (size_t i = 1; i <= count; ++i) add(static_cast<uint8_t>(i), seed * 1000 + i);
   }
 
@@ -81,7 +83,7 @@ class Hosts {
     };
     auto place = std::make_unique<Place>(scheduler, ring, network_.faults, seed);
     place->node = std::make_unique<RdNode>(number, seed, scheduler.now());
-    place->node->rests = true;
+    place->node->rests = rests_;
     for (uint8_t i = 1; i <= kQueuePairs; ++i) {
       if (type_ == Type::ud) {
         place->node->add_pair(i);
@@ -120,6 +122,7 @@ class Hosts {
   SeededRandom random_;
   const Network network_;
   const Type type_;
+  const bool rests_;
   std::map<uint8_t, std::unique_ptr<Place>> places_;
 };
 

@@ -245,7 +245,9 @@ class RdNode final : public wdp::WdpSocketOwner {
   }
   struct Link final : wdp::RdChannelOwner {
     explicit Link(RdNode& of)
-        : channel(of.socket.channels(), *this, of.random_, of.window_, of.ecn, of.congestion()) {}
+        : channel(of.socket.channels(), *this, of.random_, of.window_, of.ecn, of.congestion()) {
+      if (!of.rests) channel.keep_awake();
+    }
     void reached() override { may_speak = true; }
     void small_messages_came(size_t bytes) override { small += bytes; }
     wdp::RdChannel channel;
@@ -255,7 +257,7 @@ class RdNode final : public wdp::WdpSocketOwner {
   wdp::RdChannel& open(const wdp::Path& path, Time now) {
     Link& link = links.emplace_back(*this);
     if (const auto ends = wdp::ChannelEnds::of(path); socket.channels().resting().has(ends)) {
-      socket.wake(ends, link.channel, now);
+      socket.resume(ends, link.channel, now);
       return link.channel;
     }
     socket.connect(link.channel, path, make_qpn(path.to.port, wire::kPortIndex), now);
@@ -310,7 +312,7 @@ class RdNode final : public wdp::WdpSocketOwner {
     Time first = Time::never();
     for (Link& l : links) {
       first = std::min(first, l.channel.deadline());
-      if (rests) first = std::min(first, l.channel.rests_at());
+      first = std::min(first, l.channel.rests_at());
     }
     first = std::min(first, socket.deadline());
     for (const Member& m : members) {
@@ -358,7 +360,7 @@ class RdNode final : public wdp::WdpSocketOwner {
   }
   void sweep(Time now) {
     links.remove_if([&](Link& l) {
-      if (rests && l.channel.may_rest(now)) {
+      if (l.channel.may_rest(now)) {
         bool does = false;
         (void)WantOfMemory::during([&] { does = socket.channels().rest(l.channel, now); });
         return does;
@@ -378,7 +380,7 @@ class RdNode final : public wdp::WdpSocketOwner {
   bool ecn = true;        // of links that begin
   double fixed_rate = 0;  // the same, Gb/s; 0: CUBIC
   bool polls = true;      // or answers wait until they are due
-  bool rests = false;     // do channels (spec/wdp-rd 2.5)?
+  bool rests = false;     // do links that begin (spec/wdp-rd 2.5)?
   std::list<Link> links;
   std::list<Pair> pairs;
   std::list<Member> members;

@@ -117,7 +117,7 @@ void connect(Hosts& hosts, uint8_t from, uint8_t to, uint32_t number) {
 TEST(ReliableConnections, TheNextOneIsSoonThereWhateverWasBefore) {
   for (const uint64_t seed : sim::seeds(100)) {
     WEFT_SIM_TRACE(seed);
-    Hosts hosts(seed, kHosts, bad_network(seed));
+    Hosts hosts(seed, kHosts, bad_network(seed), Hosts::Type::ud, seed % 2 == 0);
     SeededRandom& random = hosts.random();
     for (uint32_t i = 1; i <= 20; ++i) {
       const auto from = static_cast<uint8_t>(1 + draw_below(random, kHosts));

@@ -139,7 +139,7 @@ TEST(ReliableDatagrams, ChannelsThatEndForWantOfMessages) {
   for (const uint64_t seed : sim::seeds(100)) {
     WEFT_SIM_TRACE(seed);
     constexpr size_t kHosts = 3;
-    Hosts hosts(seed, kHosts, bad_network(seed));
+    Hosts hosts(seed, kHosts, bad_network(seed), Hosts::Type::ud, false);
     Books books;
     SeededRandom& random = hosts.random();
     for (uint8_t h = 1; h <= kHosts; ++h) {
@@ -180,7 +180,8 @@ TEST(ReliableDatagrams, ChannelsThatRest) {
         hosts.wake(from);
         hosts.scheduler.run_for(draw_up_to(random, 2ms));
       }
-      hosts.scheduler.run_for(wdp::kMemoryRests - 20ms + draw_up_to(random, 60ms));
+      const Duration longer = draw_chance(random, 0.5) ? wdp::kShortRest : 0ms;
+      hosts.scheduler.run_for(wdp::kMemoryRests - 20ms + draw_up_to(random, 60ms) + longer);
       for (uint8_t h = 1; h <= kHosts; ++h) {
         rested += hosts.host(h).socket.channels().resting().size();
       }
@@ -188,6 +189,35 @@ TEST(ReliableDatagrams, ChannelsThatRest) {
     EXPECT_GT(rested, 0U);
     expect_all(hosts, kHosts, books);
     if (HasFatalFailure()) return;
+  }
+}
+
+// Hosts that begin anew while all channels have rested for long: their peers' messages are for the
+// next life.
+TEST(ReliableDatagrams, HostsThatBeginAnewMeanwhile) {
+  for (const uint64_t seed : sim::seeds(60)) {
+    WEFT_SIM_TRACE(seed);
+    constexpr size_t kHosts = 3;
+    Hosts hosts(seed, kHosts, bad_network(seed));
+    SeededRandom& random = hosts.random();
+    for (int round = 0; round < 6; ++round) {
+      Books books;
+      for (uint8_t h = 1; h <= kHosts; ++h) {
+        if (draw_chance(random, 0.4)) hosts.restart(h);
+        for (RdNode::Pair& p : hosts.host(h).pairs) p.post_receives(50);
+      }
+      for (int i = 0; i < 30; ++i) {
+        const auto from = static_cast<uint8_t>(1 + draw_below(random, kHosts));
+        send_somewhere(hosts, from, kHosts, books);
+        if (draw_chance(random, 0.7)) hosts.wake(from);
+        if (draw_chance(random, 0.3)) hosts.scheduler.run_for(draw_up_to(random, 2ms));
+      }
+      for (uint8_t h = 1; h <= kHosts; ++h) hosts.wake(h);
+      expect_all(hosts, kHosts, books);
+      if (HasFatalFailure()) return;
+      // All rest by then, whatever was lost.
+      hosts.scheduler.run_for(40s);
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include "tests/unit/wdp/rd_channel_fixture.h"
 #include "tests/unit/wdp/rd_queue_fixture.h"
 #include "wdp/ecn.h"
+#include "wdp/request_gate.h"
 
 namespace weft::wdp {
 namespace {
@@ -128,21 +129,191 @@ TEST_F(RdRest, AStrangerWakesNobody) {
   EXPECT_EQ(at_rest(b), 1U);
 }
 
-// spec/wdp-rd 2.4: as one that is awake, and its peer hears.
-TEST_F(RdRest, EndsForWantOfMessages) {
+// Nobody hears of it.
+TEST_F(RdRest, IsForgottenInTheEnd) {
   rest();
-  size_t goodbyes = 0;
-  later(kIdleChannel, [&](bool, const Buffer& d) {
-    if (is_ctl(d, CtlType::dreq)) ++goodbyes;
+  const auto silence = [](bool, const Buffer&) {
+    ADD_FAILURE() << "nobody says anything";
     return true;
-  });
-  EXPECT_GT(goodbyes, 0U);
+  };
+  later(kRestingChannel - 3s, silence);
+  EXPECT_EQ(at_rest(a), 1U);
+  later(5s, silence);
   EXPECT_EQ(a.socket.channels().size(), 0U);
   EXPECT_EQ(b.socket.channels().size(), 0U);
   p.send(kB, 5, pattern_bytes(300, 9));
   talk();
   later(1ms);
   ASSERT_EQ(q.received.size(), 1U);
+  expect_success(p);
+}
+
+// A peer that is there takes what comes behind the REQ, which it does not answer.
+TEST_F(RdRest, AfterALongOneARequestGoesBeforeTheFirstMessage) {
+  rest();
+  later(kShortRest);
+  p.send(kB, 5, pattern_bytes(700, 1));
+  p.send(kB, 5, pattern_bytes(800, 2));
+  const auto flight = a.said(now);
+  ASSERT_GE(flight.size(), 3U);
+  EXPECT_TRUE(is_ctl(flight[0].bytes, CtlType::req));
+  for (size_t i = 1; i < flight.size(); ++i) EXPECT_TRUE(is_data(flight[i].bytes));
+  for (const auto& d : flight) b.hear(d.bytes, a.address, now);
+  ASSERT_EQ(q.received.size(), 2U);
+  talk([&](bool, const Buffer& d) {
+    EXPECT_FALSE(class_of(d) == wire::WdpClass::ctl);
+    return true;
+  });
+  later(1s, [&](bool, const Buffer& d) {
+    EXPECT_FALSE(is_ctl(d, CtlType::req));
+    return true;
+  });
+  expect_success(p);
+}
+
+// Whatever of the first flight is lost.
+TEST_F(RdRest, AFirstFlightThatIsLostComesAgain) {
+  for (size_t lost = 1; lost <= 8; ++lost) {
+    rest();
+    later(kShortRest);
+    const bool both = lost % 2 == 0;
+    q.received.clear();
+    p.received.clear();
+    q.post_receives(1);
+    p.post_receives(1);
+    p.send(kB, 5, pattern_bytes(700, lost));
+    if (both) q.send(kA, 3, pattern_bytes(600, lost));
+    size_t said = 0;
+    const auto first_are_lost = [&](bool, const Buffer&) { return ++said > lost; };
+    talk(first_are_lost);
+    later(3s, first_are_lost);
+    ASSERT_EQ(q.received.size(), 1U) << lost;
+    EXPECT_EQ(q.received[0].bytes, pattern_bytes(700, lost));
+    if (both) {
+      ASSERT_EQ(p.received.size(), 1U) << lost;
+      EXPECT_EQ(p.received[0].bytes, pattern_bytes(600, lost));
+    }
+    expect_success(p);
+    expect_success(q);
+    EXPECT_EQ(a.socket.channels().size(), 1U);
+  }
+}
+
+// It answers the REQ, has dropped what came behind it, and gets that in a channel of its own.
+TEST_F(RdRest, APeerThatHasForgottenGetsTheSameMessages) {
+  rest();
+  later(kShortRest);
+  test::RdNode again{kB, 77, now};
+  auto& r = again.add_pair(5);
+  r.post_receives(5);
+  for (uint8_t i = 0; i < 5; ++i) p.send(kB, 5, pattern_bytes(400, i));
+  const auto meet = [&] {
+    for (int i = 0; i < 10; ++i) {
+      for (const auto& d : a.said(now)) again.hear(d.bytes, a.address, now);
+      for (const auto& d : again.said(now)) a.hear(d.bytes, b.address, now);
+    }
+  };
+  meet();
+  now = now + 1ms;
+  a.tick(now);
+  again.tick(now);
+  meet();
+  ASSERT_EQ(r.received.size(), 5U);
+  for (uint8_t i = 0; i < 5; ++i) EXPECT_EQ(r.received[i].bytes, pattern_bytes(400, i));
+  expect_success(p);
+  r.send(kA, 3, pattern_bytes(300, 9));
+  meet();
+  ASSERT_EQ(p.received.size(), 1U);
+  EXPECT_EQ(p.received[0].bytes, pattern_bytes(300, 9));
+}
+
+// The same without a REQ, which is not said behind a short rest: it disowns the channel when it is
+// asked.
+TEST_F(RdRest, APeerThatHasBegunAnewWithinAShortRestGetsThemToo) {
+  rest();
+  test::RdNode again{kB, 77, now};
+  auto& r = again.add_pair(5);
+  r.post_receives(2);
+  p.send(kB, 5, pattern_bytes(400, 1));
+  p.send(kB, 5, pattern_bytes(500, 2));
+  for (const Time until = now + 3s; now < until; now = now + 1ms) {
+    a.tick(now);
+    again.tick(now);
+    for (const auto& d : a.said(now)) again.hear(d.bytes, a.address, now);
+    for (const auto& d : again.said(now)) a.hear(d.bytes, b.address, now);
+  }
+  ASSERT_EQ(r.received.size(), 2U);
+  EXPECT_EQ(r.received[0].bytes, pattern_bytes(400, 1));
+  EXPECT_EQ(r.received[1].bytes, pattern_bytes(500, 2));
+  expect_success(p);
+}
+
+// One that has no channels any more.
+TEST_F(RdRest, APeerThatHasNoChannelsAnyMoreGetsThemPlain) {
+  rest();
+  later(kShortRest);
+  p.send(kB, 5, pattern_bytes(400, 1));
+  wire::WdpCtl rej{.type = CtlType::rej, .service = wire::CtlService::rd_channel};
+  for (const auto& d : a.said(now)) {
+    if (!is_ctl(d.bytes, CtlType::req)) continue;
+    const auto req = wire::WdpCtl::parse(d.bytes);
+    rej = RequestGate::rejection(*req, wire::RejReason::service_mismatch);
+  }
+  Buffer answer(rej.size());
+  rej.encode(answer.data());
+  a.hear(answer, b.address, now);
+  const auto plain = a.said(now);
+  ASSERT_EQ(plain.size(), 1U);
+  EXPECT_EQ(class_of(plain[0].bytes), wire::WdpClass::ud);
+  expect_success(p);
+}
+
+// A network that translates addresses gives it another port after a while.
+TEST_F(RdRest, FromAnotherPortItIsAnotherChannel) {
+  rest();
+  later(kShortRest);
+  Endpoint translated = a.address;
+  translated.port += 7;
+  p.send(kB, 5, pattern_bytes(400, 1));
+  for (int i = 0; i < 10; ++i) {
+    for (const auto& d : a.said(now)) b.hear(d.bytes, translated, now);
+    for (const auto& d : b.said(now)) {
+      ASSERT_EQ(d.to, translated);
+      a.hear(d.bytes, b.address, now);
+    }
+    now = now + 100us;
+    a.tick(now);
+    b.tick(now);
+  }
+  ASSERT_EQ(q.received.size(), 1U);
+  EXPECT_EQ(q.received[0].bytes, pattern_bytes(400, 1));
+  expect_success(p);
+}
+
+// A process that has taken the peer's place knows nothing of the channel, and calls at the same
+// time.
+TEST_F(RdRest, AnotherProcessThatCallsMeanwhile) {
+  rest();
+  later(kShortRest);
+  test::RdNode again{kB, 78, now};
+  auto& r = again.add_pair(5);
+  r.post_receives(1);
+  p.send(kB, 5, pattern_bytes(400, 1));
+  r.send(kA, 3, pattern_bytes(300, 2));
+  for (int i = 0; i < 20; ++i) {
+    const auto here = a.said(now);
+    const auto there = again.said(now);
+    for (const auto& d : here) again.hear(d.bytes, a.address, now);
+    for (const auto& d : there) a.hear(d.bytes, b.address, now);
+    if (!here.empty() || !there.empty()) continue;
+    now = now + 150ms;
+    a.tick(now);
+    again.tick(now);
+  }
+  ASSERT_EQ(r.received.size(), 1U);
+  EXPECT_EQ(r.received[0].bytes, pattern_bytes(400, 1));
+  ASSERT_EQ(p.received.size(), 1U);
+  EXPECT_EQ(p.received[0].bytes, pattern_bytes(300, 2));
   expect_success(p);
 }
 

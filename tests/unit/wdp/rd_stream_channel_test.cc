@@ -91,8 +91,8 @@ TEST_F(RdStreamChannel, AQuestionThatIsLostIsAskedAgain) {
 
 // spec/wdp-rd 2.5: nobody has heard whether its peer knows it yet. Either end may be the first.
 TEST_F(RdStreamChannel, OneAtRestIsAskedFirst) {
-  stand();
   a.rests = b.rests = true;
+  stand();
   for (const bool a_wakes : {true, false}) {
     later(kMemoryRests + 1s);
     ASSERT_TRUE(a.links.empty() && b.links.empty());
@@ -119,8 +119,8 @@ TEST_F(RdStreamChannel, OneAtRestIsAskedFirst) {
 }
 
 TEST_F(RdStreamChannel, OneAtRestOfAPeerThatHasBegunAnewEnds) {
-  stand();
   a.rests = true;
+  stand();
   later(kMemoryRests + 1s);
   ASSERT_TRUE(a.links.empty());
   RdNode again{kB, 99, now};
