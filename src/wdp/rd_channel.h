@@ -78,10 +78,10 @@ class RdChannel final : public TrainSource {
   // When it may, as nobody has anything to say or to hear: its owner sees to that. Never: not yet.
   Time rests_at() const;
   bool may_rest(Time now) const { return now >= rests_at(); }
-  // What is to be kept of it. It is of no use afterwards. Without memory for that its time comes
-  // again: put_off_rest().
-  RestingChannel rest();
+  // Not before so long from now: somebody is about to use it, or memory is missing.
   void put_off_rest(Time now) { traffic_.is_active(now); }
+  // What is to be kept of it. It is of no use afterwards.
+  RestingChannel rest();
   // Instead of call() and answer().
   void wake(const ChannelEnds& ends, RestingChannel&& before, Time now);
   // And its rest was long: see RdOpening::call_again().

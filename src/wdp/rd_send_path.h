@@ -207,7 +207,11 @@ Result<Ok, wire::WdpDrop> RdSendPath::received(const wire::WdpAck& ack, Time now
   }
   if (outcome.newest_sent) {
     heed_marks(ack.ce, *outcome.newest_sent, now);
-    rtt_.sample(now - *outcome.newest_sent, std::chrono::microseconds{ack.delay_us()});
+    // RFC 9002 5.1: the one that was sent last counts. That it waited for a copy of another one
+    // says how long acknowledgements were lost.
+    if (!outcome.newest_repeated || *outcome.newest_repeated < *outcome.newest_sent) {
+      rtt_.sample(now - *outcome.newest_sent, std::chrono::microseconds{ack.delay_us()});
+    }
   }
   // An older one that comes late takes nothing back.
   if (!peer_told_ || static_cast<int32_t>(ack.timestamp - peer_clock_) >= 0) {

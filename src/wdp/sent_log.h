@@ -96,7 +96,8 @@ class SentLog {
   struct Outcome {
     uint32_t acknowledged = 0;  // datagrams
     std::optional<Time> newest_sent;
-    bool impossible = false;  // it has what was never sent
+    std::optional<Time> newest_repeated;  // the same of those that were sent again
+    bool impossible = false;              // it has what was never sent
   };
   template <class F>
   Outcome acknowledge(const wire::WdpAck& ack, Duration least_round_trip, Time now, F&& gone);
@@ -178,8 +179,9 @@ void SentLog::take(SentDatagram& d, Duration least_round_trip, Time now, Outcome
   if (!d.repeated) {
     if (!outcome.newest_sent || *outcome.newest_sent < d.sent) outcome.newest_sent = d.sent;
     newest_ = d.order > newest_ ? d.order : newest_;
-  } else if (now - d.sent >= least_round_trip) {
-    newest_ = d.order > newest_ ? d.order : newest_;
+  } else {
+    if (now - d.sent >= least_round_trip) newest_ = d.order > newest_ ? d.order : newest_;
+    outcome.newest_repeated = std::max(outcome.newest_repeated, std::optional{d.sent});
   }
   gone(static_cast<const SentDatagram&>(d));
   stored_ -= d.weight();

@@ -234,6 +234,7 @@ void WdpSocket::wake(const ChannelEnds& ends, RdChannel& channel, Time now) {
 void WdpSocket::resume(const ChannelEnds& ends, RdChannel& channel, Time now) {
   const bool was_short = now < channels_.resting().at(ends).active + kShortRest;
   wake(ends, channel, now);
+  channel.put_off_rest(now);
   if (!was_short) channel.call_again(channels_.offer(), now);
 }
 

@@ -35,6 +35,7 @@ struct Node final : drive::DatagramOwner {
     });
   }
   size_t channels() const { return driver->wdp_socket().channels().size(); }
+  size_t at_rest() const { return driver->wdp_socket().channels().resting().size(); }
   // As a program that closes the device.
   void close() {
     runtime.run([&](Token& t) { driver->close(t); });
@@ -123,6 +124,52 @@ TEST_F(RdLinks, AnEndWaitsForAGoodbyeThatIsSaidAgain) {
   EXPECT_EQ(a.channels(), 0U);
   EXPECT_EQ(b.channels(), 0U);
   EXPECT_LE(end - begun, 30ms);
+}
+
+// spec/wdp-rd 2.5.
+TEST_F(RdLinks, AChannelAtRestGoesOn) {
+  send();
+  scheduler.run_for(3s);
+  EXPECT_EQ(a.at_rest(), 1U);
+  EXPECT_EQ(b.at_rest(), 1U);
+  int datagrams = 0;
+  link.a().watch([&](Bytes d) {
+    ++datagrams;
+    EXPECT_EQ(wire::WdpCommon::parse(d)->wdp_class, wire::WdpClass::rd);
+    return true;
+  });
+  a.runtime.run([&](Token& t) { a.driver->open_channel(t, path_to(kB, kA)); });
+  send();
+  scheduler.run_for(1ms);
+  EXPECT_EQ(datagrams, 1);
+  EXPECT_EQ(b.at_rest(), 0U);
+  EXPECT_TRUE(a.driver->wdp_socket().channels().find(path_to(kB, kA))->sender().idle());
+  scheduler.run_for(3s);
+  EXPECT_EQ(a.at_rest(), 1U);
+  EXPECT_EQ(b.at_rest(), 1U);
+}
+
+TEST_F(RdLinks, AnEndTellsThePeerOfAChannelThatRests) {
+  send();
+  scheduler.run_for(5s);
+  ASSERT_EQ(a.at_rest(), 1U);
+  a.close();
+  a.ends(scheduler);
+  EXPECT_EQ(b.channels(), 0U);
+}
+
+// Its peer asks before it speaks.
+TEST_F(RdLinks, AnEndTellsNobodyOfAChannelThatHasRestedForLong) {
+  send();
+  scheduler.run_for(1min);
+  ASSERT_EQ(a.at_rest(), 1U);
+  link.a().watch([](Bytes) {
+    ADD_FAILURE() << "nothing is said";
+    return true;
+  });
+  const Time begun = a.runtime.now();
+  a.close();
+  EXPECT_EQ(a.ends(scheduler), begun);
 }
 
 TEST_F(RdLinks, AnEndWaitsForNobodyForEver) {

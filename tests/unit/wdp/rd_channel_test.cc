@@ -450,6 +450,21 @@ TEST_F(RdChannelTest, APeerThatIsSilentMayHaveGone) {
   EXPECT_EQ(channel.silence(), 0U);
 }
 
+// spec/wdp-rd 5.1, RFC 9002 5.1: the second message was sent once, and waited for the answer to a
+// copy of the first.
+TEST_F(RdChannelTest, AcknowledgementsThatAreLostAreNoRoundTrip) {
+  stand();
+  q.post_receives(2);
+  p.send(kB, 5, text);
+  p.send(kB, 5, text);
+  const Time until = now + 200ms;
+  const auto no_acks = [&](bool from_a, const Buffer&) { return from_a || now >= until; };
+  talk(no_acks);
+  later(2s, no_acks);
+  EXPECT_EQ(p.host.sent.size(), 2U);
+  EXPECT_LT(of_a().sender().round_trip().latest(), 100ms);
+}
+
 // spec/wdp-rd 2.4: 120 s without anything, and both forget each other.
 TEST_F(RdChannelTest, AnIdleChannelEnds) {
   stand();
