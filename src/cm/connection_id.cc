@@ -19,9 +19,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// InfiniBand's rdma_cm says TIMEWAIT_EXIT when the queue pair's number may be used again. Some
-// programs free a connection only then. TCP needs no such pause; this is the one that weft gives
-// its numbers (spec/addressing 2). iWARP has no such event.
+// InfiniBand's rdma_cm says TIMEWAIT_EXIT when the queue pair's number may be used again, to
+// programs that have disconnected. Some free a connection only then, others end themselves over one
+// that they did not ask for. TCP needs no such pause; this is the one that weft gives its numbers
+// (spec/addressing 2). iWARP has no such event.
 constexpr Duration kTimeWait = 2s;
 
 uint8_t reads(std::optional<uint16_t> told) {
@@ -566,15 +567,21 @@ int ConnectionId::disconnect() {
       }
       return 0;
     default:
+      if (std::exchange(peer_ended_it_, false)) rest(token);
       return 0;  // it is over, or will be
   }
 }
 
 void ConnectionId::ended(Token& token) {
+  peer_ended_it_ = state_ != IdState::closing;
   take(Step::stream_ended);
   set_under_way(false);
   release_pair(token);
   report(token, EventKind::disconnected);
+  if (!peer_ended_it_) rest(token);
+}
+
+void ConnectionId::rest(Token& token) {
   if (config::options().identity != config::Identity::iwarp) {
     token.runtime().set_deadline(token, *this, token.now() + kTimeWait);
   }

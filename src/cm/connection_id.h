@@ -99,6 +99,7 @@ class ConnectionId final : public BasicId,
   void release_pair(engine::Token& token);
   // The end
   void ended(engine::Token& token);
+  void rest(engine::Token& token);
 
   // Of the home's holder.
   BoundPort port_;
@@ -108,6 +109,7 @@ class ConnectionId final : public BasicId,
   ParkedConnection* parked_connection_ = nullptr;
   verbs::QueuePair* pair_ = nullptr;
   bool program_leads_ = false;  // UC: the queue pair is the program's business
+  bool peer_ended_it_ = false;  // and the program has not called rdma_disconnect yet
 };
 
 }  // namespace weft::cm

@@ -68,6 +68,20 @@ TEST_F(CmDisconnect, AnIdThatIsBeingDestroyedReportsNoTimewaitExit) {
   EXPECT_TRUE(quiet_for(active.get(), 0));
 }
 
+// InfiniBand answers the peer's request to disconnect when the program disconnects, too.
+TEST_F(CmDisconnect, TimewaitExitComesToThoseThatHaveDisconnected) {
+  connect_pair();
+  ASSERT_OK(rdma_disconnect(client.get()));
+  expect_event(passive.get(), RDMA_CM_EVENT_DISCONNECTED);
+  expect_event(active.get(), RDMA_CM_EVENT_DISCONNECTED);
+  expect_event(active.get(), RDMA_CM_EVENT_TIMEWAIT_EXIT);
+  EXPECT_TRUE(quiet_for(passive.get(), 500)) << "the server has not disconnected";
+  ASSERT_OK(rdma_disconnect(server.get()));
+  expect_event(passive.get(), RDMA_CM_EVENT_TIMEWAIT_EXIT);
+  ASSERT_OK(rdma_disconnect(server.get()));
+  EXPECT_TRUE(quiet_for(passive.get(), 2500)) << "once is enough";
+}
+
 // librdmacm's rdma_disconnect puts the queue pair into error first. weft does not lose what was
 // posted before over it.
 TEST_F(CmDisconnect, PutsTheQueuePairIntoErrorAtOnce) {
