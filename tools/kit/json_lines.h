@@ -16,7 +16,8 @@ class JsonLines {
   explicit JsonLines(size_t longest) : longest_(longest) {}
 
   void add(std::string_view bytes) { unread_ += bytes; }
-  // The next document of which all has come. Throws Failure where a line is too long or no JSON.
+  // The next document of which all has come. Throws Failure where a line is too long, no JSON, or
+  // nested more deeply than tools talk.
   std::optional<nlohmann::json> next();
   bool empty() const { return unread_.empty(); }
   // Whether more than a line is there.

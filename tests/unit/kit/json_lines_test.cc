@@ -50,5 +50,21 @@ TEST(JsonLines, WhatIsNoJsonIsRefused) {
   EXPECT_EQ(lines.next(), 1);
 }
 
+// nlohmann's copies and prints of a document this deep overflow the stack.
+TEST(JsonLines, DeeplyNestedValuesAreRefused) {
+  constexpr size_t kDepth = 1'000'000;
+  JsonLines lines{4 * kDepth};
+  for (const auto& [open, close] : {std::pair{"[", "]"}, std::pair{"{\"a\":", "}"}}) {
+    std::string deep;
+    for (size_t i = 0; i < kDepth / 2; ++i) deep += open;
+    deep += "1";
+    for (size_t i = 0; i < kDepth / 2; ++i) deep += close;
+    lines.add(deep + "\n[[[2]]]\n");
+    EXPECT_THROW((void)lines.next(), Failure);
+    // What is behind it comes as ever.
+    EXPECT_EQ(lines.next(), nlohmann::json::parse("[[[2]]]"));
+  }
+}
+
 }  // namespace
 }  // namespace weft::kit
