@@ -1,5 +1,6 @@
 """Cases about those who say hello: hostile ones, those who come twice, and two of the same name."""
 
+import contextlib
 import json
 import signal
 import socket
@@ -74,6 +75,50 @@ def taken_place(scene):
             connection.sendall(struct.pack(">I", 0))
         refused(guest.say({"connected": True}), "a taken place")
     still_works(scene, receiver, "tcp", 2)
+
+
+class Host:
+    """A receiver by hand."""
+
+    def __init__(self, scene):
+        self.door = socket.create_server(("127.0.0.1", 0))
+        scene.port = self.door.getsockname()[1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.door.close()
+
+    @contextlib.contextmanager
+    def guest(self):
+        """A connected sender: what it says, and how to answer it."""
+        self.door.settimeout(SECONDS)
+        connection, _ = self.door.accept()
+        with connection, connection.makefile() as lines:
+            connection.settimeout(SECONDS)
+            yield lambda: json.loads(lines.readline() or "null"), lambda document: connection.sendall((json.dumps(document) + "\n").encode())
+
+
+def ring_from_nowhere(transport):
+    """No number of a receiver's ends the sender, or leads it elsewhere."""
+    answer = {"packets_per_block": 256, "blocks": 16, "hold": 0, "slot_bytes": 7824, "block_bytes": 256 * 7824,
+              "ends": [{"port": 9}] if transport == "tcp" else [{"port": 9}, {"port": 9}]}
+
+    def case(scene):
+        for words in ({"packets_per_block": 0}, {"blocks": 0}, {"blocks": 1 << 32}, {"blocks": -1}, {"hold": 1 << 32}, {"ends": []}, {"ends": [{"port": 65545}] * 2},
+                      *([{"ends": [{"port": 9}]}] if transport == "udp" else [])):
+            with Host(scene) as host:
+                sender = scene.send(transport, "--streams", 2, "--rate", 100)
+                with host.guest() as (hear, say):
+                    check("weft_stream" in hear(), "no hello")
+                    say({**answer, **words})
+                    if (hear() or {}).get("connected"):
+                        say({"go": True, "first": [0, 0]})
+                    sender.wait_for(f"a refusal of {words}", lambda d: d.get("event") == "waiting")
+                sender.kill(signal.SIGTERM)
+                sender.end(status=1)
+    return case
 
 
 def first_again(scene):
@@ -195,6 +240,8 @@ CASES = {
     "told_at_the_end_tcp": told_at_the_end("tcp"),
     "told_at_the_end_uc": told_at_the_end("uc"),
     "taken_place": taken_place,
+    "ring_from_nowhere_tcp": ring_from_nowhere("tcp"),
+    "ring_from_nowhere_udp": ring_from_nowhere("udp"),
     "first_again": first_again,
     "displaced_uc": displaced("uc"),
     "displaced_tcp": displaced("tcp"),

@@ -10,25 +10,6 @@
 
 namespace weft::doctor {
 
-// nlohmann's own conversions take -1, and 65537 for a number of 16 bits.
-uint64_t number_in(const nlohmann::json& value, uint64_t most) {
-  if (!value.is_number_unsigned() || value.get<uint64_t>() > most) {
-    throw kit::Failure("a number is out of range");
-  }
-  return value.get<uint64_t>();
-}
-
-uint64_t number_at(const nlohmann::json& document, const char* key, uint64_t most) {
-  const auto at = document.find(key);
-  if (at == document.end()) throw kit::Failure("a number is missing");
-  return number_in(*at, most);
-}
-
-uint64_t number_or(const nlohmann::json& document, const char* key, uint64_t most,
-                   uint64_t otherwise) {
-  return document.contains(key) ? number_at(document, key, most) : otherwise;
-}
-
 bool Control::fetch() {
   std::array<char, 4096> piece{};
   for (;;) {

@@ -40,13 +40,6 @@ inline constexpr unsigned kDoctorVersion = 1;
 inline constexpr size_t kLongestLine = 1024;
 inline constexpr size_t kMostSizes = 64;  // of one question
 
-// A number of a document, at most `most`. Throws kit::Failure where it is missing or none.
-uint64_t number_at(const nlohmann::json& document, const char* key, uint64_t most);
-uint64_t number_in(const nlohmann::json& value, uint64_t most);
-// The same; `otherwise` where it is missing.
-uint64_t number_or(const nlohmann::json& document, const char* key, uint64_t most,
-                   uint64_t otherwise);
-
 // Lines over a non-blocking stream.
 class Control {
  public:

@@ -9,6 +9,7 @@
 #include "base/number_in.h"
 #include "base/random.h"
 #include "doctor/local_port.h"
+#include "kit/json_numbers.h"
 #include "port/adapter_port.h"
 #include "port/udp_bind.h"
 
@@ -178,7 +179,7 @@ bool Listener::converse(Visitor& v) {
 
 void Listener::introduce(Visitor& v, const nlohmann::json& greeting) {
   const port::TcpStream& stream = v.control.stream();
-  if (number_at(greeting, "weft_doctor", UINT32_MAX) != kDoctorVersion) {
+  if (kit::number_at<uint32_t>(greeting, "weft_doctor") != kDoctorVersion) {
     v.control.send({{"error", "another version of weft doctor"}, {"weft_doctor", kDoctorVersion}});
     throw kit::Failure("another version of weft doctor");
   }
@@ -205,9 +206,9 @@ void Listener::begin_trial(Visitor& v, const nlohmann::json& request) {
   const uint64_t token = from_hex(request.at("trial").get<std::string>());
   if (v.token != 0 || session_of(token) == nullptr) throw kit::Failure("a trial without a session");
   v.token = token;
-  v.id = number_at(request, "id", UINT64_MAX);
+  v.id = kit::number_at<uint64_t>(request, "id");
   const bool gives = request.contains("give");
-  uint64_t bytes = number_at(request, gives ? "give" : "take", kMostSegment);
+  uint64_t bytes = kit::number_at(request, gives ? "give" : "take", kMostSegment);
   if (!gives) {
     v.to_take = bytes;
     v.taking = true;
@@ -240,7 +241,7 @@ bool Listener::take_segment(Visitor& v) {
 nlohmann::json Listener::answer(Visitor& v, const nlohmann::json& question) {
   if (question.at("ask") != "stream")
     return v.session->answer(question, v.control.stream(), doors_[0].udp);
-  const uint64_t id = number_at(question, "id", UINT64_MAX);
+  const uint64_t id = kit::number_at<uint64_t>(question, "id");
   for (const Visitor& o : visitors_) {
     if (o.token != v.session->token() || o.id != id) continue;
     const SegmentState state = segment_state(o.control.stream());

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "kit/json_numbers.h"
+
 namespace weft::doctor {
 namespace {
 
@@ -63,9 +65,9 @@ nlohmann::json Session::send(const nlohmann::json& question) {
   if (door_ == nullptr || question.at("cookie").get<std::string>() != in_hex(cookie_)) {
     throw kit::Failure("the cookie was not sent to this address");
   }
-  const auto round = static_cast<uint32_t>(number_at(question, "round", UINT32_MAX));
-  const auto times = static_cast<uint32_t>(number_or(question, "times", kMostTimes, 1));
-  const auto tos = static_cast<uint8_t>(number_or(question, "tos", UINT8_MAX, 0));
+  const auto round = kit::number_at<uint32_t>(question, "round");
+  const auto times = static_cast<uint32_t>(kit::number_or(question, "times", kMostTimes, 1));
+  const auto tos = static_cast<uint8_t>(kit::number_or(question, "tos", UINT8_MAX, 0));
   const bool fragments = question.value("fragments", false);
   const auto& sizes = question.at("sizes");
   if (!sizes.is_array() || sizes.size() > kMostSizes) throw kit::Failure("too much is asked for");
@@ -73,7 +75,7 @@ nlohmann::json Session::send(const nlohmann::json& question) {
   uint32_t id = 0;
   auto refused = nlohmann::json::array();
   for (const auto& entry : sizes) {
-    const size_t size = number_in(entry, kMostDatagram);
+    const size_t size = kit::number_from(entry, kMostDatagram);
     if (size < kProbeHeader) throw kit::Failure("a size that no datagram has");
     for (uint32_t i = 0; i < times; ++i, ++id) {
       const Probe probe{.token = token_, .round = round, .id = id};
@@ -94,7 +96,7 @@ nlohmann::json Session::answer(const nlohmann::json& question, const port::TcpSt
   if (ask != "hail") throw kit::Failure("a question that nobody knows");
   const port::Address peer = stream.peer();
   const UdpEnd::To to{.address = peer.gid(),
-                      .port = static_cast<uint16_t>(number_at(question, "port", UINT16_MAX)),
+                      .port = kit::number_at<uint16_t>(question, "port"),
                       .interface = peer.scope(),
                       .from = stream.local().gid()};
   uint32_t sent = 0;

@@ -5,6 +5,7 @@
 #include "base/wall_clock.h"
 #include "kit/clock.h"
 #include "kit/failure.h"
+#include "kit/json_numbers.h"
 #include "stream/continuity.h"
 #include "stream/sender.h"
 #include "stream/verbs_device.h"
@@ -120,6 +121,15 @@ std::vector<uint32_t> Sender::own_streams() const {
   return names;
 }
 
+Sender::ReceiverRing Sender::ring_of(const nlohmann::json& answer) {
+  const auto packets_per_block = kit::number_at<uint32_t>(answer, "packets_per_block");
+  const auto blocks = kit::number_at<uint32_t>(answer, "blocks");
+  if (packets_per_block == 0 || blocks == 0) throw kit::Failure{"the receiver has an empty ring"};
+  return {.packets_per_block = packets_per_block,
+          .open_blocks = static_cast<uint32_t>(kit::number_or(answer, "hold", UINT32_MAX, 0)),
+          .packets = uint64_t{packets_per_block} * blocks};
+}
+
 void Sender::greet(Control& control) {
   nlohmann::json hello = {
       {"weft_stream", kControlVersion}, {"transport", options_.outlet.transport},
@@ -147,16 +157,14 @@ void Sender::greet(Control& control) {
     throw std::runtime_error{"the receiver refuses this sender: " +
                              answer["error"].get<std::string>()};
   }
+  const ReceiverRing ring = ring_of(answer);
   outlet_->connect(answer);
   control.send({{"connected", true}});
   const nlohmann::json go = control.receive(kAnswerMs);
   if (!go.contains("go")) throw kit::Failure{"the receiver: " + go.dump()};
-  ring_ = {.packets_per_block = answer.at("packets_per_block"),
-           .open_blocks = answer.value("hold", 0U),
-           .packets = answer.at("packets_per_block").get<uint64_t>() *
-                      answer.at("blocks").get<uint32_t>()};
+  ring_ = ring;
   for (Stream& s : streams_) s.landed.clear();
-  adopt_first_numbers(go.at("first").get<std::vector<uint64_t>>());
+  adopt_first_numbers(kit::numbers_at(go, "first", kMostNumber - 1));
 }
 
 bool Sender::find_receiver() {

@@ -10,6 +10,7 @@
 
 #include "cli/stop.h"
 #include "kit/failure.h"
+#include "kit/json_numbers.h"
 #include "stream/receiver.h"
 #include "stream/write_format.h"
 
@@ -21,9 +22,7 @@ constexpr int kListenMs = 100;
 constexpr size_t kMostConnections = 64;  // and one for each stream
 
 uint64_t wish_of(const nlohmann::json& number) {
-  const auto wish = number.get<uint64_t>();
-  if (wish >= kMostNumber) throw kit::Failure{"a packet number that no stream has"};
-  return wish;
+  return kit::number_from(number, kMostNumber - 1);
 }
 
 // What a shape has, as the option that says so: "--bits 8", "--number 0:8:be:16:1".
@@ -162,11 +161,12 @@ ConnectedSender Receiver::sender_of(const nlohmann::json& hello) const {
   }
   ConnectedSender sender;
   sender.shape = asked.closed_by(sent);
-  sender.group = std::max(hello.value("group", 1U), 1U);
+  sender.group =
+      static_cast<uint32_t>(std::max<uint64_t>(kit::number_or(hello, "group", UINT32_MAX, 1), 1));
   sender.ends = hello.at("ends");
   std::set<uint32_t> seen;
   for (const auto& stream : hello.at("streams")) {
-    const auto i = stream.get<uint32_t>();
+    const auto i = static_cast<uint32_t>(kit::number_from(stream, UINT32_MAX));
     if (i >= lanes_.size()) {
       throw kit::Failure{fmt::format(
           "the receiver has --streams {}, and the sender has a stream {}. Raise --streams of the "
@@ -242,8 +242,8 @@ void Receiver::serve_sender(Control& control) {
   try {
     control.send({{"go", true}, {"first", agreed}});
     const nlohmann::json word = control.receive(-1);
-    end->end = word.at("end").get<std::vector<uint64_t>>();
-    end->goes_on = word.value("goes_on", std::vector<uint64_t>{});
+    end->end = kit::numbers_at(word, "end", UINT64_MAX);
+    if (word.contains("goes_on")) end->goes_on = kit::numbers_at(word, "goes_on", UINT64_MAX);
   } catch (const std::exception&) {
     // It is gone, maybe to come again.
     end->end.clear();

@@ -71,6 +71,7 @@ class Sender {
   // Until it is connected or the run is over: false.
   bool find_receiver();
   void greet(Control& control);
+  static ReceiverRing ring_of(const nlohmann::json& answer);
   std::vector<uint32_t> own_streams() const;
   static bool counts_anew(const Stream& s, uint64_t first);
   std::vector<uint64_t> numbers_after_jump();

@@ -17,6 +17,7 @@
 
 #include "kit/failure.h"
 #include "kit/internet.h"
+#include "kit/json_numbers.h"
 #include "port/faults.h"
 #include "port/udp_socket.h"
 #include "stream/counters.h"
@@ -41,6 +42,15 @@ port::Fd connected(const OutletOptions& options, const std::string& address, uin
   return fd;
 }
 
+// Where the receiver takes the streams, or all of them.
+const nlohmann::json& ends_in(const nlohmann::json& answer, size_t count) {
+  const auto ends = answer.find("ends");
+  if (ends == answer.end() || !ends->is_array() || ends->size() != count) {
+    throw kit::Failure{"the receiver names ports of other streams"};
+  }
+  return *ends;
+}
+
 class UdpOutlet final : public Outlet {
  public:
   explicit UdpOutlet(const OutletOptions& options)
@@ -51,12 +61,13 @@ class UdpOutlet final : public Outlet {
     return std::vector<nlohmann::json>(options_.streams, nlohmann::json::object());
   }
   void connect(const nlohmann::json& answer) override {
-    for (const auto& end : answer.at("ends")) {
+    for (const auto& end : ends_in(answer, options_.streams)) {
       const std::string address = end.value("group", options_.address);
-      port::Fd fd = connected(options_, address, end.at("port"), SOCK_DGRAM);
+      const auto port = kit::number_at<uint16_t>(end, "port");
+      port::Fd fd = connected(options_, address, port, SOCK_DGRAM);
       ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kUdpBuffer, sizeof kUdpBuffer);
       if (faults_wanted()) {
-        faulty_.emplace_back(std::move(fd), address, end.at("port"));
+        faulty_.emplace_back(std::move(fd), address, port);
       } else {
         sockets_.push_back(std::move(fd));
       }
@@ -206,7 +217,7 @@ class TcpOutlet final : public Outlet {
 };
 
 void TcpOutlet::connect(const nlohmann::json& answer) {
-  const uint16_t port = answer.at("ends").at(0).at("port");
+  const auto port = kit::number_at<uint16_t>(ends_in(answer, 1).front(), "port");
   for (uint32_t i = 0; i < ways_.size(); ++i) {
     ways_[i].fd = connected(options_, options_.address, port, SOCK_STREAM);
     const int on = 1;

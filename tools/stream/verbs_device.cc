@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "kit/json_numbers.h"
 #include "kit/queue_pair.h"
 
 namespace weft::stream {
@@ -87,7 +88,7 @@ nlohmann::json VerbsDevice::address_of_circuit(const std::string& address) {
 }
 
 void VerbsDevice::connect(ibv_qp* qp, const nlohmann::json& peer) {
-  kit::to_rts(verbs_, qp, peer.at("gid").get<kit::RawGid>(), peer.at("qpn"));
+  kit::to_rts(verbs_, qp, peer.at("gid").get<kit::RawGid>(), kit::number_at<uint32_t>(peer, "qpn"));
 }
 
 int VerbsDevice::poll(std::span<ibv_wc> into) {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "kit/failure.h"
+#include "kit/json_numbers.h"
 #include "stream/landed_packets.h"
 #include "stream/verbs_device.h"
 
@@ -179,8 +180,9 @@ nlohmann::json VerbsInlet::offer(ConnectedSender& sender) {
     const uint32_t stream = sender.streams[i];
     VerbsEnds::Credit credit;
     if (reliable_) {
-      credit = {.place = sender.ends.at(i).at("credit_address"),
-                .key = sender.ends.at(i).at("credit_key")};
+      const nlohmann::json& end = sender.ends.at(i);
+      credit = {.place = kit::number_at<uint64_t>(end, "credit_address"),
+                .key = kit::number_at<uint32_t>(end, "credit_key")};
     }
     ends->credits.push_back(credit);
     ibv_qp* qp = device_.create(

@@ -8,6 +8,7 @@
 
 #include "base/crc32c.h"
 #include "kit/failure.h"
+#include "kit/json_numbers.h"
 #include "stream/outlet.h"
 #include "stream/verbs_device.h"
 #include "stream/write_format.h"
@@ -136,13 +137,13 @@ void VerbsOutlet::connect(const nlohmann::json& answer) {
                     "version of weft on both sides",
                     answer.at("slot_bytes").dump(), slot_bytes_)};
   }
-  packets_per_block_ = answer.at("packets_per_block");
-  blocks_ = answer.at("blocks");
-  block_bytes_ = answer.at("block_bytes");
+  packets_per_block_ = kit::number_at<uint32_t>(answer, "packets_per_block");
+  blocks_ = kit::number_at<uint32_t>(answer, "blocks");
+  block_bytes_ = kit::number_at<uint64_t>(answer, "block_bytes");
   for (size_t i = 0; i < ways_.size(); ++i) {
     const auto& end = answer.at("ends").at(i);
-    ways_[i].ring = end.at("address");
-    ways_[i].key = end.at("key");
+    ways_[i].ring = kit::number_at<uint64_t>(end, "address");
+    ways_[i].key = kit::number_at<uint32_t>(end, "key");
     device_.connect(ways_[i].qp, end.at("qp"));
   }
 }
