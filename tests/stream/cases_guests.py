@@ -7,7 +7,7 @@ import socket
 import struct
 import time
 
-from scene import SECONDS, check, equal, total
+from scene import PACKET, SECONDS, check, equal, total
 
 SHAPE = {"format": "rsp", "beamlets": 61, "slices": 16, "bits": 16, "payload": 8192, "heap_packets": 1, "clock": 0}
 
@@ -148,6 +148,26 @@ def displaced(transport):
     return case
 
 
+def displaced_at_the_end(scene):
+    """A sender that hears in the place of the counts that another one has its stream has failed."""
+    with Host(scene) as host:
+        sender = scene.send("tcp", "--packets", 3, "--rate", 0)
+        with host.guest() as (hear, say), socket.create_server(("127.0.0.1", 0)) as data:
+            hear()
+            say({"packets_per_block": 256, "blocks": 16, "hold": 0, "slot_bytes": 7824, "block_bytes": 256 * 7824, "ends": [{"port": data.getsockname()[1]}]})
+            connection, _ = data.accept()
+            with connection:
+                check(hear() == {"connected": True}, "the sender has not connected")
+                say({"go": True, "first": [0]})
+                left = 4 + 3 * PACKET
+                while left > 0:
+                    left -= len(connection.recv(left))
+                check("end" in hear(), "no word of the end")
+                say({"error": "another sender has taken over a stream of this one"})
+                sender.end(status=1)
+        check(any("another sender" in line for line in sender.errors), f"said {sender.errors}")
+
+
 def second_receiver(scene):
     """The same command again fails, and leaves ring, file and consumers of the first one alone."""
     path = f"{scene.folder}/blocks"
@@ -243,6 +263,7 @@ CASES = {
     "ring_from_nowhere_tcp": ring_from_nowhere("tcp"),
     "ring_from_nowhere_udp": ring_from_nowhere("udp"),
     "first_again": first_again,
+    "displaced_at_the_end": displaced_at_the_end,
     "displaced_uc": displaced("uc"),
     "displaced_tcp": displaced("tcp"),
 }

@@ -121,6 +121,16 @@ std::vector<uint32_t> Sender::own_streams() const {
   return names;
 }
 
+nlohmann::json Sender::answer_of(Control& control, int most_ms) {
+  nlohmann::json answer = control.receive(most_ms);
+  const auto error = answer.find("error");
+  if (error == answer.end()) return answer;
+  const std::string reason = error->is_string() ? error->get<std::string>() : error->dump();
+  if (answer.value("again", false)) throw kit::Failure{"the receiver: " + reason};
+  // Asked again, it would say the same.
+  throw std::runtime_error{"the receiver refuses this sender: " + reason};
+}
+
 Sender::ReceiverRing Sender::ring_of(const nlohmann::json& answer) {
   const auto packets_per_block = kit::number_at<uint32_t>(answer, "packets_per_block");
   const auto blocks = kit::number_at<uint32_t>(answer, "blocks");
@@ -148,19 +158,11 @@ void Sender::greet(Control& control) {
     hello["anew"] = anew;
   }
   control.send(hello);
-  const nlohmann::json answer = control.receive(kAnswerMs);
-  if (answer.contains("error") && answer.value("again", false)) {
-    throw kit::Failure{"the receiver: " + answer["error"].get<std::string>()};
-  }
-  if (answer.contains("error")) {
-    // Asked again, it would say the same.
-    throw std::runtime_error{"the receiver refuses this sender: " +
-                             answer["error"].get<std::string>()};
-  }
+  const nlohmann::json answer = answer_of(control, kAnswerMs);
   const ReceiverRing ring = ring_of(answer);
   outlet_->connect(answer);
   control.send({{"connected", true}});
-  const nlohmann::json go = control.receive(kAnswerMs);
+  const nlohmann::json go = answer_of(control, kAnswerMs);
   if (!go.contains("go")) throw kit::Failure{"the receiver: " + go.dump()};
   ring_ = ring;
   for (Stream& s : streams_) s.landed.clear();
@@ -211,14 +213,10 @@ bool Sender::find_receiver() {
 // Until the end the receiver has nothing to say, but that another sender has taken a stream.
 bool Sender::receiver_is_gone(int patience_ms) {
   if (!control_ || (patience_ms == 0 && !control_->readable())) return false;
-  nlohmann::json said;
   try {
-    said = control_->receive(std::max(patience_ms, 1));
+    (void)answer_of(*control_, std::max(patience_ms, 1));
   } catch (const kit::Failure&) {
-    return true;
-  }
-  if (said.contains("error")) {
-    throw std::runtime_error{"the receiver: " + said["error"].get<std::string>()};
+    // It may come again.
   }
   return true;
 }

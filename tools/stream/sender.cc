@@ -276,7 +276,7 @@ void Sender::say_goodbye(bool more) {
   nlohmann::json word = {{"end", end}};
   if (more) word["goes_on"] = numbers_after_jump();
   control_->send(word);
-  counts_ = control_->receive(kAnswerMs).value("counts", nlohmann::json{});
+  counts_ = answer_of(*control_, kAnswerMs).value("counts", nlohmann::json{});
 }
 
 int Sender::run() {

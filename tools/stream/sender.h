@@ -71,6 +71,9 @@ class Sender {
   // Until it is connected or the run is over: false.
   bool find_receiver();
   void greet(Control& control);
+  // What the receiver says next. Throws kit::Failure where this sender may try again, and another
+  // std::runtime_error where the receiver refuses it.
+  static nlohmann::json answer_of(Control& control, int most_ms);
   static ReceiverRing ring_of(const nlohmann::json& answer);
   std::vector<uint32_t> own_streams() const;
   static bool counts_anew(const Stream& s, uint64_t first);
