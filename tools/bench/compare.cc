@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string_view>
 
+#include "bench/figures.h"
 #include "bench/result_lines.h"
 #include "kit/failure.h"
 
@@ -64,6 +64,12 @@ void add_line(Kept& kept, const nlohmann::json& line) {
   for (const auto& [name, value] : line.at("figures").items()) {
     if (value.is_number()) c.figures[name].emplace_back(value.get<double>());
   }
+}
+
+bool larger_is_better(const std::string& figure) {
+  const FigureKind* kind = find_figure(figure);
+  if (kind == nullptr) throw kit::Failure{fmt::format("there is no figure '{}'", figure)};
+  return kind->better == FigureKind::Better::larger;
 }
 
 Verdict verdict_of(const Comparison& c, double least) {
@@ -129,12 +135,6 @@ Kept read_results(std::istream& in, const std::string& name) {
     }
   }
   return kept;
-}
-
-bool larger_is_better(const std::string& figure) {
-  constexpr std::array<std::string_view, 4> kLarger = {"gbps", "offered_gbps", "messages_per_s",
-                                                       "gbps_per_w"};
-  return std::find(kLarger.begin(), kLarger.end(), figure) != kLarger.end();
 }
 
 const char* name_of(Verdict verdict) {

@@ -31,8 +31,6 @@ struct Kept {
 // line, for what is none.
 Kept read_results(std::istream& in, const std::string& name);
 
-bool larger_is_better(const std::string& figure);
-
 // Whether B differs from A by more than the repetitions among themselves: the ranges from smallest
 // to largest value do not touch. unknown: with fewer than two repetitions there is no spread.
 enum class Verdict : uint8_t { same, better, worse, unknown };
@@ -52,8 +50,8 @@ struct Comparison {
 // What `weft bench compare` looks at unless it is told.
 const std::vector<std::string>& usual_figures();
 
-// For each case that both have, each figure that both have. `least`: a difference of the medians
-// below this share counts as none.
+// For each case that both have, each figure that both have; of those in figures.h. `least`: a
+// difference of the medians below this share counts as none.
 std::vector<Comparison> compare(const Kept& a, const Kept& b,
                                 const std::vector<std::string>& figures, double least);
 

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "bench/compare.h"
+#include "bench/figures.h"
 #include "cli/command_line.h"
 #include "kit/failure.h"
 
@@ -113,6 +114,21 @@ int run_compare(const CompareOptions& options) {
   return worse || missing || !broken.empty() ? kWorse : 0;
 }
 
+// A reason, where the word is no figure.
+std::string not_a_figure(const std::string& name) {
+  if (find_figure(name) != nullptr) return {};
+  return fmt::format("'{}' is no figure{}", name, cli::did_you_mean(name, figure_names()));
+}
+
+std::string list_of_figures() {
+  std::string text;
+  for (const FigureKind& kind : figure_kinds()) {
+    const std::string unit = kind.unit.empty() ? "" : fmt::format(", {}", kind.unit);
+    text += fmt::format("\n  {:<24}{}{}", kind.name, kind.meaning, unit);
+  }
+  return text;
+}
+
 // What cannot be read must not look like "worse".
 int run_or_say_why(const CompareOptions& options) {
   try {
@@ -132,8 +148,10 @@ void add_compare_command(CLI::App& bench, int& status) {
   command->add_option("A", options->a, "Results of before, from --jsonl")->required();
   command->add_option("B", options->b, "Results of now")->required();
   command
-      ->add_option("--figures", options->figures,
-                   fmt::format("Which figures ({})", fmt::join(usual_figures(), ",")))
+      ->add_option(
+          "--figures", options->figures,
+          fmt::format("Which figures, of those below ({})", fmt::join(usual_figures(), ",")))
+      ->check(CLI::Validator{not_a_figure, "", "figure"})
       ->delimiter(',')
       ->allow_extra_args(false);
   command
@@ -148,7 +166,9 @@ void add_compare_command(CLI::App& bench, int& status) {
        {"weft bench compare --least 3 before.jsonl after.jsonl", "by 3 percent at least"}},
       "B is better or worse where the ranges from smallest to largest value do not touch.\n"
       "Exit status: 0 when nothing is worse, 1 when something is, or fails or is missing in B\n"
-      "alone, 3 when there is nothing to compare. docs/report.md explains it.");
+      "alone, 3 when there is nothing to compare. docs/report.md explains it.\n\n"
+      "Figures:" +
+          list_of_figures());
   command->callback([options, &status] { status = run_or_say_why(*options); });
 }
 

@@ -44,35 +44,7 @@ struct Measurement {
 
 using Figures = std::map<std::string, double>;
 
-// By the operation and the group:
-//   gbps                 10^9 bits of payload a second
-//   messages_per_s
-//   tx_s_per_gb, rx_s_per_gb, s_per_gb   CPU seconds of the side that sends the data, of the one
-//   that
-//                        receives it, and of both, for each 10^9 bytes of payload
-//   tx_system_s_per_gb, rx_system_s_per_gb     the part of it in the kernel
-//   tx_library_s_per_gb, rx_library_s_per_gb   the part of it in threads that the library started
-//   softirq_s_per_gb     what the CPUs of the machine did for network and timers, in no process
-//   switches_per_gb      context switches of both sides
-//   offered_gbps, lost_percent   of streams that may lose messages: what was sent, and the share of
-//                        its bytes that did not come (of whole messages, where the program is told
-//                        of them)
-//   lost_datagrams_percent   of UC: share of the datagrams that the sender's library sent and the
-//                        receiver's did not get
-//   missing_of_lost      of UC Writes and Sends: what is missing, by what those datagrams explain.
-//                        Of a Write the bytes that they had room for; of what comes whole or not
-//                        at all the messages that so many hit when each is lost by itself
-//   target_thread_switches   how often the target's own thread was scheduled while it ran
-//   cpu_us_per_message   CPU of both sides, microseconds
-//   rtt_us, rtt_p99_us, rtt_min_us, rtt_mean_us   round trip; rtt_us is the median
-//   initiator_cpu_us, target_cpu_us               CPU of a side for each round trip
-//   idle_cpu_us_per_s    CPU of the library's threads of both sides, microseconds a second
-//   user_bytes_per_qp, kernel_bytes_per_qp, bytes_per_qp
-//   watts, gbps_per_w, joules_per_gb   power of the machine's parts that its meter is of (both
-//   sides
-//                        are on it), the paper's efficiency, and energy; where it can be read
-//   steal_s              taken by the host meanwhile
-//   initiator_peak_bytes, target_peak_bytes    resident memory of a side
+// By the operation and the group; figures.h says what they are.
 // Empty for a measurement that failed.
 Figures figures_of(const Spec& spec, const Measurement& m);
 

@@ -167,6 +167,9 @@ TEST(Compare, BetterIsMoreOfGoodputAndLessOfCpu) {
   EXPECT_EQ(compare_one("rx_s_per_gb", {12.5, 20}, {10, 12}).verdict, Verdict::better);
   EXPECT_EQ(compare_one("gbps_per_w", {1, 1}, {2, 2}).verdict, Verdict::better);
   EXPECT_EQ(compare_one("rtt_us", {1, 1}, {2, 2}).verdict, Verdict::worse);
+  for (const char* rate : {"connections_per_s", "beside_gbps", "of_beside", "least_of_mean"}) {
+    EXPECT_EQ(compare_one(rate, {1, 1}, {2, 2}).verdict, Verdict::better) << rate;
+  }
 }
 
 TEST(Compare, SmallDifferencesCountAsNoneWhenAsked) {
@@ -212,6 +215,10 @@ TEST(Compare, KnowsWhatFailsInBAlone) {
   EXPECT_FALSE(broken({bad, bad}, {bad, bad}));
   EXPECT_FALSE(broken({bad, bad}, {good, good}));
   EXPECT_FALSE(broken({good, good}, {good, good}));
+}
+
+TEST(Compare, RefusesAFigureThatNobodyKnows) {
+  EXPECT_THROW(compare_one("bytes_of_luck", {1, 1}, {2, 2}), kit::Failure);
 }
 
 TEST(Compare, RefusesAFigureThatNoLineHas) {

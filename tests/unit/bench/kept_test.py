@@ -85,9 +85,15 @@ class KeptTest(unittest.TestCase):
 
     def test_a_figure_that_no_line_has_is_refused(self):
         self.keep("a.jsonl")
-        result = bench(self.path("a.jsonl"), self.path("a.jsonl"), "--figures", "gbps,gpbs", suite="compare")
+        result = bench(self.path("a.jsonl"), self.path("a.jsonl"), "--figures", "gbps,sockets", suite="compare")
         self.assertEqual(result.returncode, 3)
-        self.assertIn("'gpbs'", result.stderr)
+        self.assertIn("'sockets'", result.stderr)
+
+    def test_a_word_that_is_no_figure_is_refused(self):
+        self.keep("a.jsonl")
+        result = bench(self.path("a.jsonl"), self.path("a.jsonl"), "--figures", "gbps,gpbs", suite="compare")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("'gpbs' is no figure; did you mean 'gbps'?", result.stderr)
 
     def test_with_itself_nothing_is_worse(self):
         self.keep("a.jsonl")

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bench/figures.h"
+
 namespace weft::bench {
 namespace {
 
@@ -121,6 +123,26 @@ TEST(FiguresOf, MemoryIsThatOfTheCostlierEnd) {
   m.initiator.extra = {{"user_bytes_per_qp", 3000}, {"kernel_bytes_per_qp", 4000}};
   m.target.extra = {{"user_bytes_per_qp", 3500}, {"kernel_bytes_per_qp", 3900}};
   EXPECT_THAT(figures_of({.operation = Operation::memory}, m), Figure("bytes_per_qp", 7500));
+}
+
+// Nothing is measured that `weft bench compare` cannot judge.
+TEST(FiguresOf, EachIsInTheTable) {
+  Measurement m = two_gigabytes();
+  m.machine = {.watts = 50, .softirq_s = 0.5, .steal_s = 0.25};
+  for (SideResult* side : {&m.initiator, &m.target}) {
+    side->peak_bytes = 1e6;
+    for (const char* name :
+         {kOwnGbps, kBesideGbps, kLeastOfMean, "user_bytes_per_qp", "kernel_bytes_per_qp",
+          "user_bytes_per_peer", "kernel_bytes_per_peer", "sockets", "received"}) {
+      side->extra[name] = 1;
+    }
+  }
+  for (const Operation operation :
+       {Operation::write, Operation::idle, Operation::memory, Operation::peers, Operation::setup}) {
+    const Figures figures = figures_of({.operation = operation, .size = 1'000'000}, m);
+    EXPECT_THAT(figures, Not(IsEmpty()));
+    for (const auto& [name, value] : figures) EXPECT_NE(find_figure(name), nullptr) << name;
+  }
 }
 
 TEST(FiguresOf, FailureHasNone) {
