@@ -30,6 +30,7 @@ const nlohmann::json& usual_parameters() {
       {"mbps", nullptr},
       {"packet_bytes", nullptr},
       {"packets_per_write", 1},
+      {"same_host", false},
   };
   return kUsual;
 }

@@ -76,7 +76,7 @@ TEST(ReadResults, EachParameterThatIsNotAsUsualIsAPartOfTheCase) {
       {"gbps", 2.5},      {"fault", "loss:0.1"}, {"loss", 0.1},     {"piece", 4096},
       {"wait", "poll"},   {"one_core", true},    {"pinned", false}, {"priority", true},
       {"mbps", 764},      {"packet_bytes", 64},  {"mtu", 9000},     {"packets_per_write", 16},
-      {"offloads", "on"},
+      {"offloads", "on"}, {"same_host", true},
   };
   for (const auto& [name, value] : chosen) {
     auto other = line("tcp/1M", {{"gbps", 5}});
