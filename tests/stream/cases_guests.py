@@ -233,6 +233,9 @@ def sentences(scene):
     line_of(first, f"weft stream send: no receiver at 127.0.0.1:{port}: Connection refused. Trying again")
     receiver = scene.start([weft, "stream", "recv", "--transport", "udp", "--bind", "127.0.0.1", "--port", port, "--streams", 2])
     line_of(receiver, f"weft stream recv: listening for senders on TCP port {port}")
+    scene.port = port
+    refused(Guest(scene).hello("\x1b[2J", 1), "a transport that nobody has")
+    line_of(receiver, "refused a sender at 127.0.0.1: the receiver has --transport udp, the sender --transport ?[2J.")
     line_of(first, "weft stream send: connected to the receiver at 127.0.0.1: streams 0 to 1")
     line_of(receiver, "weft stream recv: a sender at 127.0.0.1 has connected: streams 0 to 1")
     first.kill()

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "kit/printable.h"
+
 namespace weft::doctor {
 namespace {
 
@@ -46,8 +48,9 @@ const char* name_of(Severity severity) {
 std::string as_text(const std::vector<Finding>& findings, Scope scope) {
   std::string text;
   for (const Finding& f : findings) {
-    text += fmt::format("{:<8} {:<11} {}\n", name_of(f.severity), f.check, f.sentence);
-    if (!f.remedy.empty()) text += fmt::format("{:>20} -> {}\n", "", f.remedy);
+    text +=
+        fmt::format("{:<8} {:<11} {}\n", name_of(f.severity), f.check, kit::printable(f.sentence));
+    if (!f.remedy.empty()) text += fmt::format("{:>20} -> {}\n", "", kit::printable(f.remedy));
   }
   return text + "\n" + summary(findings, scope);
 }

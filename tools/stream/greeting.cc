@@ -6,6 +6,7 @@
 #include "kit/clock.h"
 #include "kit/failure.h"
 #include "kit/json_numbers.h"
+#include "kit/printable.h"
 #include "stream/continuity.h"
 #include "stream/sender.h"
 #include "stream/verbs_device.h"
@@ -125,7 +126,8 @@ nlohmann::json Sender::answer_of(Control& control, int most_ms) {
   nlohmann::json answer = control.receive(most_ms);
   const auto error = answer.find("error");
   if (error == answer.end()) return answer;
-  const std::string reason = error->is_string() ? error->get<std::string>() : error->dump();
+  const std::string reason =
+      kit::printable(error->is_string() ? error->get<std::string>() : error->dump());
   if (answer.value("again", false)) throw kit::Failure{"the receiver: " + reason};
   // Asked again, it would say the same.
   throw std::runtime_error{"the receiver refuses this sender: " + reason};
@@ -163,7 +165,7 @@ void Sender::greet(Control& control) {
   outlet_->connect(answer);
   control.send({{"connected", true}});
   const nlohmann::json go = answer_of(control, kAnswerMs);
-  if (!go.contains("go")) throw kit::Failure{"the receiver: " + go.dump()};
+  if (!go.contains("go")) throw kit::Failure{"the receiver: " + kit::printable(go.dump())};
   ring_ = ring;
   for (Stream& s : streams_) s.landed.clear();
   adopt_first_numbers(kit::numbers_at(go, "first", kMostNumber - 1));

@@ -13,6 +13,7 @@
 #include "cli/stop.h"
 #include "kit/failure.h"
 #include "kit/or_null.h"
+#include "kit/printable.h"
 #include "measure/own_memory.h"
 #include "measure/report.h"
 #include "port/fd.h"
@@ -277,7 +278,7 @@ void Report::tell_now(const nlohmann::json& event) {
     return;
   }
   erase();
-  put(stderr, fmt::format("{}: {}\n", options_.who, sentence_of(event)));
+  put(stderr, fmt::format("{}: {}\n", options_.who, kit::printable(sentence_of(event))));
 }
 
 void Report::draw(const Snapshot& now) {

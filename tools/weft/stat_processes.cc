@@ -9,6 +9,7 @@
 
 #include "base/number_in.h"
 #include "kit/kernel_files.h"
+#include "kit/printable.h"
 
 namespace weft::tools {
 namespace {
@@ -54,12 +55,8 @@ std::string program_name(pid_t pid) {
   std::error_code error;
   const std::string whole = std::filesystem::read_symlink(folder + "/exe", error).filename();
   constexpr size_t kCut = 15;  // bytes that the kernel keeps
-  std::string name = cut.size() == kCut && whole.starts_with(cut) ? whole : cut;
-  // Any process may call itself anything; terminals obey control characters.
-  std::replace_if(
-      name.begin(), name.end(),
-      [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');
-  return name;
+  // Any process may call itself anything.
+  return kit::printable(cut.size() == kCut && whole.starts_with(cut) ? whole : cut);
 }
 
 FoundProcesses find_counting(const std::vector<std::string>& wanted) {

@@ -19,6 +19,14 @@ TEST(AsText, OneLineEachAndTheRemedyBelow) {
   EXPECT_THAT(text, HasSubstr("problem  sockets     none\n                     -> allow them\n"));
 }
 
+// Peers and processes have their words in it.
+TEST(AsText, HasNoControlCharacters) {
+  const Finding hostile{Severity::note, "path", "it says \x1b[2J\r", "kill \x1b]0;x\a"};
+  const std::string text = as_text({hostile}, Scope::this_host);
+  EXPECT_THAT(text, HasSubstr("it says ?[2J?\n"));
+  EXPECT_THAT(text, HasSubstr("-> kill ?]0;x?\n"));
+}
+
 std::string last_line(const std::vector<Finding>& findings, Scope scope) {
   const std::string text = as_text(findings, scope);
   return text.substr(text.rfind('\n', text.size() - 2) + 1);
