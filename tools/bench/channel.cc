@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kit/failure.h"
+#include "kit/json_text.h"
 
 namespace weft::bench {
 namespace {
@@ -22,7 +23,7 @@ ssize_t persistent(Call&& call) {
 }  // namespace
 
 void Channel::send(const nlohmann::json& document) const {
-  const std::string text = document.dump();
+  const std::string text = kit::text_of(document);
   if (persistent([&] { return ::send(fd(), text.data(), text.size(), MSG_NOSIGNAL); }) < 0) {
     throw kit::system_failure("the other process of the benchmark does not listen");
   }

@@ -18,6 +18,7 @@
 #include "cli/command_line.h"
 #include "cli/stop.h"
 #include "kit/failure.h"
+#include "kit/json_text.h"
 #include "kit/launch.h"
 #include "kit/script.h"
 #include "measure/energy_option.h"
@@ -208,7 +209,7 @@ int run_suite(SuiteOptions options) {
   });
   std::erase_if(run.cases, [](const CaseResult& c) { return c.repetitions.empty(); });
   run.machine.load_after = load_average();
-  fmt::print("{}", options.json ? as_json(run).dump(2) + "\n" : as_text(run));
+  fmt::print("{}", options.json ? kit::text_of(as_json(run), 2) + "\n" : as_text(run));
   const auto failed = failures(run.cases);
   if (options.json) {
     for (const std::string& sentence : failed) fmt::print(stderr, "weft bench: {}\n", sentence);

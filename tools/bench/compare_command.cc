@@ -13,6 +13,7 @@
 #include "bench/figures.h"
 #include "cli/command_line.h"
 #include "kit/failure.h"
+#include "kit/json_text.h"
 
 namespace weft::bench {
 namespace {
@@ -86,14 +87,14 @@ int run_compare(const CompareOptions& options) {
               options.least_percent / 100);
   const auto broken = broken_in(a, b);
   if (options.json) {
-    fmt::print("{}\n", nlohmann::json{{"a", {{"file", options.a}, {"machines", a.machines}}},
-                                      {"b", {{"file", options.b}, {"machines", b.machines}}},
-                                      {"only_in_a", only_in(a, b)},
-                                      {"only_in_b", only_in(b, a)},
-                                      {"failed", failed_json(a, b)},
-                                      {"broken_in_b", broken_json(broken)},
-                                      {"comparisons", as_json(comparisons)}}
-                           .dump(2));
+    const nlohmann::json all = {{"a", {{"file", options.a}, {"machines", a.machines}}},
+                                {"b", {{"file", options.b}, {"machines", b.machines}}},
+                                {"only_in_a", only_in(a, b)},
+                                {"only_in_b", only_in(b, a)},
+                                {"failed", failed_json(a, b)},
+                                {"broken_in_b", broken_json(broken)},
+                                {"comparisons", as_json(comparisons)}};
+    fmt::print("{}\n", kit::text_of(all, 2));
   } else {
     print_where("A", options.a, a);
     print_where("B", options.b, b);

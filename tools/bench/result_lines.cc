@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "kit/failure.h"
+#include "kit/json_text.h"
 
 namespace weft::bench {
 namespace {
@@ -107,8 +108,7 @@ ResultFile::ResultFile(const std::string& path) : path_(path) {
 }
 
 void ResultFile::append(const nlohmann::json& line) {
-  // A program may be named in bytes that are no UTF-8.
-  out_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+  out_ << kit::text_of(line) << '\n';
   out_.flush();
   if (!out_) throw kit::system_failure(path_);
 }

@@ -18,6 +18,7 @@
 #include "doctor/local_port.h"
 #include "doctor/path_checks.h"
 #include "doctor/route.h"
+#include "kit/json_text.h"
 
 namespace weft::doctor {
 namespace {
@@ -92,7 +93,8 @@ int examine(const Options& options) {
   if (options.local_port != 0) findings.push_back(check_local_port(options.local_port));
   if (!options.peer.empty()) append(findings, check_peer(options));
   const Scope scope = options.peer.empty() ? Scope::this_host : Scope::this_host_and_peer;
-  fmt::print("{}", options.json ? as_json(findings).dump(2) + "\n" : as_text(findings, scope));
+  fmt::print("{}",
+             options.json ? kit::text_of(as_json(findings), 2) + "\n" : as_text(findings, scope));
   return all_well(findings) ? 0 : 1;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kit/failure.h"
+#include "kit/json_text.h"
 
 namespace weft::kit {
 namespace {
@@ -29,7 +30,7 @@ std::optional<nlohmann::json> JsonLines::next() {
 }
 
 std::string line_of(const nlohmann::json& document) {
-  return document.dump() + "\n";
+  return text_of(document) + "\n";
 }
 
 }  // namespace weft::kit

@@ -17,6 +17,7 @@
 #include "cli/command_line.h"
 #include "cli/output.h"
 #include "kit/held_signals.h"
+#include "kit/json_text.h"
 #include "kit/launch.h"
 #include "kit/program.h"
 #include "kit/start.h"
@@ -113,10 +114,7 @@ Child start(const std::string& path, const std::vector<std::string>& command,
 
 // Whether that was possible. Throws nothing when it was not, as fmt::print would.
 bool print(const Report& report, bool json, std::FILE* to) {
-  // Names of threads and words of the command need not be UTF-8.
-  const std::string text =
-      json ? as_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
-           : as_text(report);
+  const std::string text = json ? kit::text_of(as_json(report), 2) + "\n" : as_text(report);
   return std::fwrite(text.data(), 1, text.size(), to) == text.size() && std::fflush(to) == 0;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/wall_clock.h"
 #include "kit/clock.h"
+#include "kit/json_text.h"
 #include "kit/or_null.h"
 #include "measure/own_usage.h"
 
@@ -138,7 +139,7 @@ void Meter::write_sample(const Moment& now) {
     line["gbps"] = static_cast<double>(*now.bytes - *last_.bytes) * 8e-9 / span;
   }
   // Not by fmt::print: what it throws would end this thread, and with it the whole measurement.
-  const std::string text = line.dump() + '\n';
+  const std::string text = kit::text_of(line) + '\n';
   if (std::fwrite(text.data(), 1, text.size(), setting_.samples) == text.size() &&
       std::fflush(setting_.samples) == 0) {
     return;

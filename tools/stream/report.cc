@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/stop.h"
 #include "kit/failure.h"
+#include "kit/json_text.h"
 #include "kit/or_null.h"
 #include "kit/printable.h"
 #include "measure/own_memory.h"
@@ -38,9 +39,8 @@ std::map<std::string, nlohmann::json> numbers_of(const nlohmann::json& facts) {
   return numbers;
 }
 
-// Also of what is no UTF-8, such as the name of a file.
 std::string line_of(const nlohmann::json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+  return kit::text_of(json) + '\n';
 }
 
 // What may fall as well as rise.

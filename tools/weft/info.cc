@@ -1,6 +1,7 @@
 // weft info: the device as programs see it, and every option.
 
 #include "weft/info.h"
+#include "kit/json_text.h"
 
 #include <fmt/format.h>
 
@@ -80,8 +81,8 @@ int info(const InfoOptions& wanted) {
   }
   const config::Options& options = config::options();
   if (wanted.options) {
-    fmt::print("{}",
-               wanted.json ? options_as_json(options).dump(2) + "\n" : options_as_text(options));
+    fmt::print("{}", wanted.json ? kit::text_of(options_as_json(options), 2) + "\n"
+                                 : options_as_text(options));
     return 0;
   }
   const device::Device device = device::query_device(options);
@@ -89,7 +90,7 @@ int info(const InfoOptions& wanted) {
   if (wanted.json) {
     nlohmann::json all = device_as_json(device, options);
     all["same_host"] = same_host;
-    fmt::print("{}\n", all.dump(2));
+    fmt::print("{}\n", kit::text_of(all, 2));
   } else {
     fmt::print("{}  same host  {}\n", device_as_text(device, options), same_host);
   }

@@ -1,6 +1,7 @@
 // weft stat: what the processes of this user that run on weft count.
 
 #include "weft/stat.h"
+#include "kit/json_text.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -47,11 +48,9 @@ using Clock = std::chrono::steady_clock;
 void show(const StatOptions& options, const FoundProcesses& found, const LookBefore& before = {}) {
   if (options.json) {
     const int indent = options.watch > 0 ? -1 : 2;  // watched: a document on each line
-    // Names of programs need not be UTF-8.
     nlohmann::json all = counters_as_json(found.processes, options.all, before);
     all["sockets"] = sdp_as_json(found.sockets);
-    cli::write_output(all.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) +
-                      "\n");
+    cli::write_output(kit::text_of(all, indent) + "\n");
   } else if (options.prometheus) {
     cli::write_output(counters_as_prometheus(found.processes, options.all) +
                       sdp_as_prometheus(found.sockets));

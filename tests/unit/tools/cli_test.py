@@ -2,6 +2,7 @@
 """Runs the program weft: `weft run` on programs that tell which libraries they were given, `weft info`, `weft doctor`."""
 
 import json
+import os
 import shutil
 import signal
 import socket
@@ -173,6 +174,12 @@ class InfoTest(installed.Installed):
         self.assertEqual(device["limits"]["max_sge"], 30)
         options = json.loads(self.call("info", "--options", "--json").stdout)
         self.assertIn("WEFT_CRC", [option["env"] for option in options])
+
+    def test_json_of_bytes_that_are_no_utf_8(self):
+        environment = {**os.environ, "WEFT_TRACE": os.fsdecode(b"/nowhere/\xff"), os.fsdecode(b"WEFT_NONE\xfe"): "1"}
+        for words in (("info", "--options", "--json"), ("info", "--json"), ("doctor", "--json")):
+            result = subprocess.run([self.weft, *words], capture_output=True, check=False, env=environment)
+            self.assertNotEqual(json.loads(result.stdout), {}, words)
 
     def test_values_come_from_the_environment(self):
         self.assertIn("WEFT_CRC=off  (set)", self.call("info", "--options", WEFT_CRC="off").stdout)
