@@ -41,7 +41,8 @@ std::vector<uint64_t> default_sizes(Suite suite);
 std::vector<double> default_losses(Suite suite);
 
 inline constexpr uint64_t kLargestMessage = 64U << 20;
-inline constexpr uint64_t kLargestDatagram = 65507;  // of UDP over IPv4
+inline constexpr uint64_t kSmallestDatagram = kUdpHeader + 1;  // of a stream
+inline constexpr uint64_t kLargestDatagram = 65507;            // of UDP over IPv4
 
 // Baselines stand right before what is compared with them; a baseline that a chosen case needs is
 // there even when `only` does not name it.

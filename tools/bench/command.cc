@@ -374,7 +374,7 @@ void add_uc(CLI::App& bench, int& status) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->transform(cli::size())
-      ->check(cli::between(uint64_t{1}, kLargestDatagram));
+      ->check(cli::between(kSmallestDatagram, kLargestDatagram));
   add_netns_option(command, *options);
   add_polling_option(command, *options);
 }

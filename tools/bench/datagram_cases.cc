@@ -114,8 +114,8 @@ std::vector<Spec> loss_cases(const CaseChoice& choice) {
       add("uc-write-imm", Operation::write_immediate, Service::uc);
       add("uc-send", Operation::send, Service::uc);
       add("uc-read", Operation::read, Service::uc);
-      // Of the network alone, as what stands below; and no larger than a datagram can be.
-      if (by_nft && size <= kLargestDatagram) {
+      // Of the network alone, as what stands below; and of the size of a datagram.
+      if (by_nft && size >= kSmallestDatagram && size <= kLargestDatagram) {
         Spec udp = stream(fmt::format("udp/{}/{}", size_name(size), percent(loss)),
                           Operation::udp_stream, Service::rc, size);
         udp.gbps = choice.gbps;

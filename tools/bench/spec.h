@@ -72,6 +72,9 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Group, {{Group::bandwidth, "bandwidth"},
                                      {Group::latency, "latency"},
                                      {Group::rest, "rest"}})
 
+// Of a message of udp_stream; its first byte asks.
+inline constexpr uint64_t kUdpHeader = 8;
+
 struct Spec {
   std::string name;
   Group group = Group::bandwidth;

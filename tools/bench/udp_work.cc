@@ -14,7 +14,6 @@ namespace weft::bench {
 namespace {
 
 constexpr int kBuffer = 4 << 20;  // of each socket and direction, as weft asks for
-constexpr uint64_t kHeader = 8;   // of a message of a stream; its first byte asks
 
 void set(const port::Fd& fd, int option, int value) {
   (void)::setsockopt(fd.get(), SOL_SOCKET, option, &value, sizeof value);
@@ -64,7 +63,7 @@ uint64_t receive_datagram(const port::Fd& fd, std::array<iovec, 2> places, int f
 class UdpCarrier final : public Carrier {
  public:
   explicit UdpCarrier(const Order& order)
-      : order_(order), region_(order.spec.size - kHeader), cursor_(region_) {
+      : order_(order), region_(order.spec.size - kUdpHeader), cursor_(region_) {
     if (order.role == Role::initiator) region_.fill_alike();
   }
 
@@ -78,7 +77,7 @@ class UdpCarrier final : public Carrier {
   }
 
   void start(bool ask) override {
-    std::array<std::byte, kHeader> header{std::byte{ask}};
+    std::array<std::byte, kUdpHeader> header{std::byte{ask}};
     send_datagram(fd_, {iovec{header.data(), header.size()}, place()});
     cursor_.advance();
   }
@@ -87,14 +86,14 @@ class UdpCarrier final : public Carrier {
     pollfd p{.fd = fd_.get(), .events = POLLIN, .revents = 0};
     unsigned n = 0;
     if (::poll(&p, 1, most_ms) <= 0) return n;
-    std::array<std::byte, kHeader> answer{};
+    std::array<std::byte, kUdpHeader> answer{};
     while (receive_datagram(fd_, {iovec{answer.data(), answer.size()}, {}}, MSG_DONTWAIT) > 0) ++n;
     return n;
   }
 
   void take(int) override {
     for (unsigned i = 0; i < kTakenAtOnce; ++i) {
-      std::array<std::byte, kHeader> header{};
+      std::array<std::byte, kUdpHeader> header{};
       const uint64_t n = receive_datagram(fd_, {iovec{header.data(), header.size()}, place()}, 0);
       if (n == 0) return;
       received_.bytes += n;

@@ -99,6 +99,22 @@ TEST(MakeCases, LossIsMadeByOneMeansAlone) {
   }
 }
 
+TEST(MakeCases, DatagramsOfAStreamHaveRoomForMoreThanTheirHeader) {
+  const auto datagrams_of = [](uint64_t size) {
+    CaseChoice choice = suite_of(Suite::loss);
+    choice.loss_by = LossBy::nft;
+    choice.sizes = {size};
+    const auto specs = make_cases(choice);
+    return std::count_if(specs.begin(), specs.end(),
+                         [](const Spec& s) { return s.operation == Operation::udp_stream; });
+  };
+  EXPECT_EQ(datagrams_of(1), 0);
+  EXPECT_EQ(datagrams_of(kUdpHeader), 0);
+  EXPECT_GT(datagrams_of(kUdpHeader + 1), 0);
+  EXPECT_GT(datagrams_of(kLargestDatagram), 0);
+  EXPECT_EQ(datagrams_of(kLargestDatagram + 1), 0);
+}
+
 TEST(MakeCases, DelaysComeWithAndWithoutLosses) {
   CaseChoice choice = suite_of(Suite::rd);
   choice.sizes = {1 << 20};

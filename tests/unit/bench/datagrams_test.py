@@ -55,6 +55,12 @@ class UcTest(unittest.TestCase):
         self.assertRegex(result.stdout, r"\n  write/1M/window +\d")
         self.assertIn("64 KB, CPU of the receiver", result.stdout)
 
+    def test_datagrams_of_a_header_alone_are_refused(self):
+        for size in ("1", "8"):
+            result = bench("--quick", "--only", "udp/*", "--udp-sizes", size, suite="uc")
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("--udp-sizes", result.stderr)
+
     def test_mtu_needs_namespaces(self):
         self.assertEqual(bench("--mtu", "9000", suite="uc").returncode, 2)
 
