@@ -142,13 +142,10 @@ void Engine::rewatch(Token&, EventHandler& handler, int fd, bool read, bool writ
   sockets_.set().watch(handler, fd, read, write);
 }
 
-void Engine::forget(Token& token, EventHandler& handler) {
+void Engine::forget(Token&, EventHandler& handler) {
   sockets_.forget(handler);
   deadlines_.set(handler, Time::never());
-  // So that no bell of it is left behind.
-  doorbells_.drain([&](EventHandler& s) {
-    if (&s != &handler) visit(token, s, [&] { s.on_doorbell(token); });
-  });
+  doorbells_.forget(handler);
   handler.ListHook<DeferredTag>::unlink();
   handler.ListHook<GatheringTag>::unlink();
   handler.ListHook<HandlersTag>::unlink();

@@ -50,6 +50,44 @@ TEST(Doorbells, OneMayRingAgainWhileItIsServed) {
   EXPECT_EQ(times, 2);
 }
 
+TEST(Doorbells, AForgottenOneIsNotServed) {
+  Doorbells bells;
+  std::vector<Door> doors(4);
+  std::multiset<EventHandler*> served;
+  const auto serve = [&] { bells.drain([&](EventHandler& s) { served.insert(&s); }); };
+  for (Door& door : doors) bells.ring(door);
+  bells.forget(doors[1]);
+  bells.forget(doors[1]);
+  EXPECT_TRUE(bells.any());
+  serve();
+  EXPECT_EQ(served, (std::multiset<EventHandler*>{&doors[0], &doors[2], &doors[3]}));
+  // It may be used again.
+  bells.ring(doors[1]);
+  serve();
+  EXPECT_EQ(served.count(&doors[1]), 1U);
+}
+
+// The others stay, those that rang before the drain and those that ring meanwhile.
+TEST(Doorbells, OneMayBeForgottenWhileAnotherIsServed) {
+  Doorbells bells;
+  std::vector<Door> doors(4);
+  for (size_t i = 0; i < 3; ++i) bells.ring(doors[i]);
+  std::vector<EventHandler*> served;
+  bells.drain([&](EventHandler& s) {
+    served.push_back(&s);
+    if (served.size() > 1) return;
+    bells.ring(s);
+    bells.ring(doors[3]);
+    bells.forget(doors[1]);
+  });
+  EXPECT_EQ(served, (std::vector<EventHandler*>{&doors[2], &doors[0]}));
+  served.clear();
+  bells.drain([&](EventHandler& s) { served.push_back(&s); });
+  EXPECT_EQ((std::set<EventHandler*>{served.begin(), served.end()}),
+            (std::set<EventHandler*>{&doors[2], &doors[3]}));
+  EXPECT_FALSE(bells.any());
+}
+
 // Work that was there before the bell is seen by whoever answers it.
 TEST(Doorbells, NoBellIsLostBetweenThreads) {
   constexpr uint64_t kEach = 20'000;

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "engine/engine.h"
 
@@ -69,6 +70,10 @@ class Listener final : public EventHandler {
   }
   void on_doorbell(Token& token) override {
     if (remove_on_bell) token.runtime().remove(token, *this);
+    if (other != nullptr) {
+      other->other = nullptr;
+      token.runtime().remove(token, *std::exchange(other, nullptr));
+    }
     diary_.note([](Heard& h) { ++h.doorbell; });
   }
   void on_gathered(Token&) override {
@@ -86,6 +91,7 @@ class Listener final : public EventHandler {
   bool keep_bytes = false;
   bool ask_again = false;
   bool remove_on_bell = false;
+  Listener* other = nullptr;  // removed on the bell
 
  private:
   Diary& diary_;

@@ -146,6 +146,21 @@ TEST_F(EngineTest, ARemovedSourceIsDeletedWhenTheTurnIsOver) {
   EXPECT_EQ(diary.now().ready, 0);
 }
 
+// Two have rung, and who is served first removes the other one.
+TEST_F(EngineTest, ABellOfARemovedSourceIsNotServed) {
+  Listener& a = add(false);
+  Listener& b = add(false);
+  a.other = &b;
+  b.other = &a;
+  {
+    Hold h = engine->hold();
+    engine->enqueue(a);
+    engine->enqueue(b);
+  }
+  EXPECT_TRUE(diary.await([](const Heard& h) { return h.deleted == 1; }));
+  EXPECT_EQ(diary.now().doorbell, 1);
+}
+
 TEST_F(EngineTest, ForgottenSourcesHearNothingMore) {
   Listener own(diary);
   {
