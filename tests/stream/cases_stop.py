@@ -77,6 +77,16 @@ def black_hole_while_connecting(scene):
         sender.kill(signal.SIGTERM)
         sender.end(1, PATIENCE)
         check("no receiver was found" in sender.errors[-1], sender.errors)
+        check(not any("Interrupted" in line for line in sender.lines), sender.lines)
+
+
+def black_hole_longer_than_the_run(scene):
+    """--duration ends a sender whose connection does not come about."""
+    with black_hole() as port:
+        scene.port = port
+        sender = scene.send("tcp", "--duration", 0.5)
+        sender.end(1)
+        check("no receiver was found" in sender.errors[-1], sender.errors)
 
 
 def silent_receiver(scene):
@@ -235,6 +245,7 @@ def descriptors(process):
 
 CASES = {"stop_never_connected": never_connected,
          "stop_black_hole": black_hole_while_connecting,
+         "stop_black_hole_longer_than_the_run": black_hole_longer_than_the_run,
          "stop_silent_receiver": silent_receiver,
          **{f"stop_stalled_{transport}": stalled(transport) for transport in ("tcp", "udp", "rc", "uc")},
          **{f"stop_sender_stopped_{transport}": sender_stopped(transport) for transport in ("tcp", "udp", "rc", "uc")},

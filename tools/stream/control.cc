@@ -1,6 +1,7 @@
 #include "stream/control.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -116,12 +117,26 @@ sockaddr_in resolve(const std::string& where, uint16_t usual_port) {
   return address;
 }
 
-Control connect_control(const sockaddr_in& to, const std::string& own_address) {
+Control connect_control(const sockaddr_in& to, const std::string& own_address,
+                        const std::function<bool()>& over) {
   port::Fd fd = bound_socket(own_address, 0, SOCK_STREAM);
-  if (::connect(fd.get(), kit::generic(to), sizeof to) != 0) {
+  if (::fcntl(fd.get(), F_SETFL, O_NONBLOCK) != 0) throw kit::system_failure("fcntl");
+  int error = ::connect(fd.get(), kit::generic(to), sizeof to) == 0 ? 0 : errno;
+  // Where the network drops what is sent, the kernel tries for two minutes.
+  while (error == EINPROGRESS) {
+    constexpr int kLookMs = 50;
+    if (over()) throw kit::Failure{"the run is over before a receiver was found"};
+    pollfd p{.fd = fd.get(), .events = POLLOUT, .revents = 0};
+    if (::poll(&p, 1, kLookMs) <= 0) continue;
+    socklen_t length = sizeof error;
+    if (::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
+  }
+  if (error != 0) {
+    errno = error;
     throw kit::system_failure("no receiver at " + text_of(to) + ":" +
                               std::to_string(ntohs(to.sin_port)));
   }
+  if (::fcntl(fd.get(), F_SETFL, 0) != 0) throw kit::system_failure("fcntl");
   Control control{std::move(fd)};
   control.notice_when_gone();
   return control;

@@ -22,6 +22,7 @@
 
 #include <netinet/in.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -85,7 +86,9 @@ class Control {
 // "ADDRESS" or "ADDRESS:PORT", IPv4 or a name. Throws std::runtime_error for a host that does not
 // exist.
 sockaddr_in resolve(const std::string& where, uint16_t usual_port);
-Control connect_control(const sockaddr_in& to, const std::string& own_address);
+// Gives up when `over` says so.
+Control connect_control(const sockaddr_in& to, const std::string& own_address,
+                        const std::function<bool()>& over);
 
 // A socket of this type, bound to an address and a port (0: any).
 port::Fd bound_socket(const std::string& address, uint16_t port, int type);

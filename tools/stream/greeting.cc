@@ -188,7 +188,8 @@ bool Sender::find_receiver() {
         adopt_first_numbers(wished_numbers());
         return true;
       }
-      Control control = connect_control(to, options_.outlet.own_address);
+      Control control =
+          connect_control(to, options_.outlet.own_address, [this] { return over(kit::now_ns()); });
       options_.outlet.address = control.peer_address();
       // Data takes the way of the control connection, whatever the machine's usual route is.
       prefer_address(control.own_address());
@@ -203,6 +204,7 @@ bool Sender::find_receiver() {
       return true;
     } catch (const kit::Failure& failure) {
       outlet_.reset();
+      if (over(kit::now_ns())) break;
       if (!told) report_.tell({{"event", "waiting"}, {"reason", failure.what()}});
       told = true;
       sleep_until(now + kRetryNs);
