@@ -107,10 +107,12 @@ nlohmann::json rates_json(Values before, Values now, double seconds) {
   return rates;
 }
 
-// The same process as it was at an earlier look, or null.
+// The same process as it was at an earlier look, or null. Another user's process writes its own
+// memory, so that neither its start nor its number of engines need stay as they were.
 const Snapshot* same_process(std::span<const CountingProcess> before, const CountingProcess& now) {
   const auto old = std::find_if(before.begin(), before.end(), [&](const CountingProcess& b) {
-    return b.pid == now.pid && b.counters.started_ns == now.counters.started_ns;
+    return b.pid == now.pid && b.counters.started_ns == now.counters.started_ns &&
+           b.counters.engines.size() == now.counters.engines.size();
   });
   return old == before.end() ? nullptr : &old->counters;
 }

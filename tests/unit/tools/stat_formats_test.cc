@@ -236,6 +236,17 @@ TEST(StatChanges, OnlyOfTheSameProcess) {
       counters_as_json(std::vector{again}, false, look)["processes"][0].contains("seconds"));
 }
 
+// A process that says other numbers of engines, as one of another user may.
+TEST(StatChanges, NotOfAProcessThatHasMoreEnginesThanBefore) {
+  CountingProcess more = with_two_engines();
+  more.pid = one().pid;
+  const std::vector was{one()};
+  const LookBefore look{.processes = was, .seconds = 1};
+  EXPECT_EQ(changes_as_text(look, std::vector{more}), "");
+  EXPECT_FALSE(
+      counters_as_json(std::vector{more}, false, look)["processes"][0].contains("seconds"));
+}
+
 TEST(StatMarkdown, HasEachCounterOnce) {
   const std::vector<std::string> lines = lines_of(counters_as_markdown());
   for (const stats::Row& row : stats::table()) {
