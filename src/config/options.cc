@@ -8,6 +8,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/adapter_ports.h"
 #include "base/nearest_word.h"
 #include "base/number_in.h"
 
@@ -161,14 +162,13 @@ OptionInfo number(std::string_view name, std::string_view unit, std::string_view
 // spec/addressing 2.2: neither the ports of the system nor those of multicast groups are queue
 // pairs'.
 OptionInfo of_queue_pairs(OptionInfo info) {
-  info.accepted = "0, 1024..24575, 32768..65534";
+  info.accepted = std::string{"0, "} + kAdapterPorts;
   info.set = [](Options& options, std::string_view given) {
     static const auto any = number<&Options::uc_port, 0, 65534>("", "", "").set;
     Options wanted = options;
     if (!any(wanted, given)) return false;
-    const auto port = wanted.uc_port;
-    if (port != 0 && (port < 1024 || (port >= 24576 && port < 32768))) return false;
-    options.uc_port = port;
+    if (wanted.uc_port != 0 && !is_adapter_port(wanted.uc_port)) return false;
+    options.uc_port = wanted.uc_port;
     return true;
   };
   return info;

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "base/adapter_ports.h"
 #include "port/udp_bind.h"
 
 namespace weft::port {
@@ -10,14 +11,10 @@ namespace {
 constexpr int kTries = 64;
 constexpr int kBacklog = 4096;
 
-bool fit(uint16_t number) {
-  return number >= 1024 && !(number >= 24576 && number <= 32767) && number != 65535;
-}
-
 }  // namespace
 
 Result<PortClaim, SystemError> claim_port(uint16_t wish) {
-  if (wish != 0 && !fit(wish)) return fail(SystemError{EINVAL, "a number for no port"});
+  if (wish != 0 && !is_adapter_port(wish)) return fail(SystemError{EINVAL, "a number for no port"});
   SystemError last{EADDRINUSE, "bind"};
   for (int i = 0; i < (wish == 0 ? kTries : 1); ++i) {
     int family = AF_INET6;
@@ -28,7 +25,7 @@ Result<PortClaim, SystemError> claim_port(uint16_t wish) {
       if (!udp.ok()) return fail(udp.error());
     }
     const uint16_t number = Address::of_socket(udp->get()).port();
-    if (!fit(number)) continue;
+    if (!is_adapter_port(number)) continue;
     auto tcp = TcpListener::listen(Address::any(family, number), kBacklog);
     if (!tcp.ok()) {
       last = tcp.error();

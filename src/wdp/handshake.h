@@ -26,6 +26,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/adapter_ports.h"
 #include "base/random.h"
 #include "wdp/ctl_outbox.h"
 #include "wdp/uc_parameters.h"
@@ -47,7 +48,7 @@ struct Offer {
   uint8_t hop_limit = 0;
   double rate = 0;
   // Of UcParameters; the peer does not hear of them.
-  size_t receive_buffer = 4 << 20;
+  size_t receive_buffer = kDatagramBuffer;
   uint8_t retry_count = 7;
   uint64_t window = 0;
   bool close_by = false;  // whatever the handshake takes: the peer is on this host

@@ -2,14 +2,12 @@
 
 #include <span>
 
+#include "base/adapter_ports.h"
 #include "base/crc32c.h"
 
 namespace weft::wdp {
 namespace {
 
-// Below the ephemeral range, where members and adapter ports would refuse each other.
-constexpr uint32_t kFirstPort = 24576;
-constexpr uint32_t kPorts = 8192;
 // 239.192.0.0/14, the organization-local scope (RFC 2365).
 constexpr uint32_t kHashed = 0xefc00000;
 constexpr uint32_t kHashedGroups = 1U << 18;
@@ -42,7 +40,7 @@ Gid group_of(const Gid& mgid, bool ipv4) {
 
 Endpoint multicast_endpoint(const Gid& mgid, bool ipv4) {
   const Gid group = group_of(mgid, ipv4);
-  return {group, static_cast<uint16_t>(kFirstPort + crc_of(group) % kPorts)};
+  return {group, static_cast<uint16_t>(kFirstMulticastPort + crc_of(group) % kMulticastPorts)};
 }
 
 bool is_multicast(const Gid& gid) {

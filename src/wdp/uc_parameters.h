@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "base/adapter_ports.h"
 #include "base/types.h"
 #include "wdp/endpoint.h"
 #include "wdp/limits.h"
@@ -34,7 +35,7 @@ struct UcParameters {
   size_t max_payload = 1472;
   // What fits into the own socket's buffer: Reads keep a quarter of it under way at most
   // (spec/wdp-uc 5.4).
-  size_t receive_buffer = 4 << 20;
+  size_t receive_buffer = kDatagramBuffer;
   uint8_t retry_count = 7;  // of a Read: expiries that bring nothing
   // What may be under way of our Sends and Writes to a peer close by (send_window.h); 0: anything.
   uint64_t window = 0;

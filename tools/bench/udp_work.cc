@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "base/adapter_ports.h"
 #include "bench/carrier.h"
 #include "bench/region.h"
 #include "kit/clock.h"
@@ -13,7 +14,7 @@
 namespace weft::bench {
 namespace {
 
-constexpr int kBuffer = 4 << 20;  // of each socket and direction, as weft asks for
+constexpr int kBuffer = kDatagramBuffer;  // of each socket and direction
 
 void set(const port::Fd& fd, int option, int value) {
   (void)::setsockopt(fd.get(), SOL_SOCKET, option, &value, sizeof value);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/adapter_ports.h"
+
 namespace weft::doctor {
 namespace {
 

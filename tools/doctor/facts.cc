@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/adapter_ports.h"
 #include "base/crc32c.h"
 #include "config/options.h"
 #include "device/device.h"
@@ -139,11 +140,6 @@ CongestionFact gather_congestion() {
   return fact;
 }
 
-// spec/addressing 2.2: never privileged, never the ports of multicast, never the last one.
-bool weft_may_use(uint32_t port) {
-  return port >= 1024 && (port < 24576 || port > 32767) && port != 65535;
-}
-
 std::optional<PortFact> gather_ports() {
   const auto range = read_numbers("/proc/sys/net/ipv4/ip_local_port_range");
   if (!range || range->size() != 2) return std::nullopt;
@@ -155,7 +151,7 @@ std::optional<PortFact> gather_ports() {
     add_local_ports(fmt::format("/proc/net/{}", table), taken);
   }
   for (uint32_t port = fact.low; port <= fact.high; ++port) {
-    if (!weft_may_use(port)) continue;
+    if (!is_adapter_port(port)) continue;
     ++fact.usable;
     if (taken.contains(static_cast<uint16_t>(port))) ++fact.in_use;
   }

@@ -41,11 +41,6 @@ struct PortFact {
   uint32_t in_use = 0;  // of the usable ones, by anyone in this network namespace
 };
 
-// What a datagram socket asks for in each direction (design/17): on a fast link a burst that
-// the program does not read at once fills it, and a Read has a quarter of it on its way
-// (spec/wdp-uc 5.4).
-inline constexpr uint64_t kDatagramBuffer = 4 << 20;
-
 // Bytes that the kernel gave for it, to this user; without its own book-keeping, which is as much
 // again.
 struct SocketMemoryFact {

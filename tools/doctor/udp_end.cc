@@ -1,14 +1,15 @@
 #include "doctor/udp_end.h"
 
+#include "base/adapter_ports.h"
+
 namespace weft::doctor {
 namespace {
 
-constexpr size_t kSocketBuffer = 4 << 20;
 constexpr size_t kMostAtOnce = 65'536;
 
 }  // namespace
 
-UdpEnd::UdpEnd(port::Fd fd) : socket_(std::move(fd), kSocketBuffer), buffer_(kMostAtOnce) {}
+UdpEnd::UdpEnd(port::Fd fd) : socket_(std::move(fd), kDatagramBuffer), buffer_(kMostAtOnce) {}
 
 UdpEnd::Sent UdpEnd::send(const Probe& probe, size_t size, const To& to, bool fragments,
                           uint8_t tos) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "base/adapter_ports.h"
 #include "cli/command_line.h"
 #include "kit/failure.h"
 #include "stream/address_options.h"
@@ -51,11 +52,9 @@ void expect_circuits(ReceiverOptions& o) {
   if (o.inlet.udp_port == 0) o.inlet.udp_port = kStaticPort;
   // As WEFT_UC_PORT (docs/options.md), of which weft's library would only warn.
   const auto port = o.inlet.udp_port;
-  if (port < 1024 || (port >= 24576 && port < 32768) || port > 65534) {
-    cli::wrong_usage(fmt::format(
-        "--udp-port {}: with --static it is as WEFT_UC_PORT: 1024 to 24575, or 32768 to "
-        "65534",
-        port));
+  if (!is_adapter_port(port)) {
+    cli::wrong_usage(
+        fmt::format("--udp-port {}: with --static it is as WEFT_UC_PORT: {}", port, kAdapterPorts));
   }
   ::setenv("WEFT_UC", "static", 1);
   // All streams at one port, however many CPUs there are.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/adapter_ports.h"
+
 namespace weft::doctor {
 namespace {
 
