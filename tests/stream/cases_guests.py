@@ -73,8 +73,24 @@ def taken_place(scene):
     with socket.create_connection(("127.0.0.1", port)) as first, socket.create_connection(("127.0.0.1", port)) as second:
         for connection in (first, second):
             connection.sendall(struct.pack(">I", 0))
-        refused(guest.say({"connected": True}), "a taken place")
+        answer = guest.say({"connected": True})
+        refused(answer, "a taken place")
+        check(answer["again"], "the sender does not try again")
     still_works(scene, receiver, "tcp", 2)
+
+
+def stranger_at_the_door(scene):
+    """A connection of another host to the port of a sender's data is none of the sender's."""
+    receiver = scene.receive("tcp", "--streams", 2, "--once")
+    guest = Guest(scene)
+    door = ("127.0.0.1", guest.hello("tcp", 2)["ends"][0]["port"])
+    with socket.create_connection(door, source_address=("127.0.0.2", 0)) as stranger, socket.create_connection(door) as first, socket.create_connection(door) as second:
+        for connection, place in ((stranger, 7), (first, 0), (second, 1)):
+            connection.sendall(struct.pack(">I", place))
+        answer = guest.say({"connected": True})
+        check(answer.get("go"), f"said {answer}")
+        check("counts" in guest.say({"end": answer["first"]}), "no counts")
+    receiver.end()
 
 
 class Host:
@@ -263,6 +279,7 @@ CASES = {
     "told_at_the_end_tcp": told_at_the_end("tcp"),
     "told_at_the_end_uc": told_at_the_end("uc"),
     "taken_place": taken_place,
+    "stranger_at_the_door": stranger_at_the_door,
     "ring_from_nowhere_tcp": ring_from_nowhere("tcp"),
     "ring_from_nowhere_udp": ring_from_nowhere("udp"),
     "first_again": first_again,

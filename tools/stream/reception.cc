@@ -229,7 +229,7 @@ void Receiver::serve_sender(Control& control) {
                 {"slot_bytes", ring_.spec().slot_bytes},
                 {"block_bytes", ring_.header().block_bytes},
                 {"ends", ends}});
-  or_refuse(Refused::for_good, [&] { inlet_->connect(sender); });
+  or_refuse(Refused::for_now, [&] { inlet_->connect(sender); });
   (void)control.receive(kHelloMs);
   std::future<std::vector<uint64_t>> first = event->first.get_future();
   post(std::move(event));

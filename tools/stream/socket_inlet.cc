@@ -11,6 +11,7 @@
 #include "cli/stop.h"
 #include "kit/clock.h"
 #include "kit/failure.h"
+#include "kit/internet.h"
 #include "stream/intake.h"
 
 namespace weft::stream {
@@ -246,10 +247,16 @@ nlohmann::json TcpInlet::offer(ConnectedSender& sender) {
 void TcpInlet::connect(ConnectedSender& sender) {
   auto& ends = static_cast<TcpEnds&>(*sender.kept);
   const int64_t until = kit::now_ns() + int64_t{kConnectMs} * 1'000'000;
-  for (size_t i = 0; i < ends.connections.size(); ++i) {
+  const in_addr_t wanted = kit::address_of(sender.address, 0).sin_addr.s_addr;
+  for (size_t taken = 0; taken < ends.connections.size();) {
     await(ends.listener.get(), until);
-    port::Fd fd{::accept4(ends.listener.get(), nullptr, nullptr, SOCK_CLOEXEC)};
+    sockaddr_in from{};
+    socklen_t length = sizeof from;
+    port::Fd fd{
+        ::accept4(ends.listener.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_CLOEXEC)};
     if (!fd.valid()) throw kit::system_failure("a sender's connection, accept4");
+    // Anybody may find the port.
+    if (from.sin_addr.s_addr != wanted) continue;
     await(fd.get(), until);
     // What is four bytes comes at once.
     const timeval patience{.tv_sec = 0, .tv_usec = 100'000};
@@ -260,6 +267,7 @@ void TcpInlet::connect(ConnectedSender& sender) {
       throw kit::Failure{"a connection that belongs to no stream"};
     }
     ends.connections[ntohl(place)] = std::move(fd);
+    ++taken;
   }
 }
 
