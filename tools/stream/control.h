@@ -32,11 +32,14 @@
 
 namespace weft::stream {
 
-NLOHMANN_JSON_SERIALIZE_ENUM(Format, {{Format::rsp, "rsp"},
-                                      {Format::spead, "spead"},
-                                      {Format::raw, "raw"},
-                                      {Format::vdif, "vdif"},
-                                      {Format::lofar2, "lofar2"}})
+// By its name. from_json() throws where there is no such format, in which nlohmann's own macro
+// takes the first one.
+inline void to_json(nlohmann::json& json, Format format) {
+  json = name_of(format);
+}
+inline void from_json(const nlohmann::json& json, Format& format) {
+  format = format_of(json.get<std::string>());
+}
 NLOHMANN_JSON_SERIALIZE_ENUM(ByteOrder, {{ByteOrder::big, "be"}, {ByteOrder::little, "le"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Place, at, bytes, order, shift, step, bits)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Shape, format, beamlets, slices, bits, payload,

@@ -30,6 +30,13 @@ const char* name_of(Format format) {
   return rules_of(format).name;
 }
 
+Format format_of(std::string_view name) {
+  for (const Format format : kFormats) {
+    if (name == name_of(format)) return format;
+  }
+  throw kit::Failure{fmt::format("there is no format '{}'", name)};
+}
+
 uint32_t Shape::header_bytes() const {
   return rules_of(format).header_bytes(*this);
 }

@@ -2,11 +2,13 @@
 // who sent them. docs/streams-reference.md has the bytes.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,7 +26,11 @@ enum class Format : uint8_t {
   vdif = 4,    // frames of VLBI
   lofar2 = 5,  // LOFAR 2.0's Station Digital Processor
 };
+inline constexpr std::array kFormats{Format::rsp, Format::spead, Format::raw, Format::vdif,
+                                     Format::lofar2};
 const char* name_of(Format format);
+// Throws kit::Failure for a name that no format has.
+Format format_of(std::string_view name);
 
 // Where a header has a number of which its format leaves the place open.
 struct Place {

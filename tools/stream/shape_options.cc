@@ -6,18 +6,23 @@
 namespace weft::stream {
 namespace {
 
-const std::map<std::string, Format> kFormats{
-    {"rsp", Format::rsp},   {"spead", Format::spead},   {"raw", Format::raw},
-    {"vdif", Format::vdif}, {"lofar2", Format::lofar2},
-};
+std::map<std::string, Format> formats_by_name() {
+  std::map<std::string, Format> formats;
+  for (const Format format : kFormats) formats[name_of(format)] = format;
+  return formats;
+}
+
+std::string list_of_formats() {
+  std::vector<std::string> names;
+  for (const Format format : kFormats) names.emplace_back(name_of(format));
+  return cli::list_of(names);
+}
 
 }  // namespace
 
 ShapeOptions::ShapeOptions(CLI::App& command, Shape& shape) : shape_(shape) {
-  command
-      .add_option("--format", shape.format,
-                  "What packets look like: rsp, spead, raw, vdif or lofar2")
-      ->transform(cli::one_of(kFormats))
+  command.add_option("--format", shape.format, "What packets look like: " + list_of_formats())
+      ->transform(cli::one_of(formats_by_name()))
       ->default_str("rsp");
   // The widest of all formats; what a packet of this one may have is for Shape::check().
   beamlets_ = command
