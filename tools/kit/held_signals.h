@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <ctime>
-
-#include "cli/stop.h"
 
 namespace weft::kit {
 
@@ -37,7 +36,7 @@ class HeldSignals {
   }
   // Waits until `child` has ended, which is left to be collected, and passes signals on to it.
   // Returns 0; or the number of the first SIGINT or SIGTERM, if the child has not ended
-  // cli::kStopLimit after that.
+  // kProgramLimit after that.
   int wait_for(pid_t child) const {
     int asked = 0;
     timespec since{};
@@ -70,17 +69,19 @@ class HeldSignals {
     return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT | WNOHANG) == 0 &&
            info.si_pid == pid;
   }
-  // Of cli::kStopLimit.
+  // Of kProgramLimit.
   static timespec left_since(const timespec& since) {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
     const int64_t passed =
         (now.tv_sec - since.tv_sec) * 1'000'000'000LL + (now.tv_nsec - since.tv_nsec);
-    const int64_t limit = std::chrono::nanoseconds{cli::kStopLimit}.count();
+    const int64_t limit = std::chrono::nanoseconds{kProgramLimit}.count();
     const int64_t left = std::max<int64_t>(limit - passed, 0);
     return {.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
   }
 
+  // As the help of the commands has it.
+  static constexpr std::chrono::seconds kProgramLimit{1};
   static constexpr std::array kPassedOn = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
   sigset_t all_{};

@@ -52,6 +52,8 @@ int run_to_end(const kit::LaunchPlan& plan, const kit::LaunchRequest& request) {
     kit::say(kWho, fmt::format("{} has not ended by signal {}, and is killed",
                                request.command.front(), asked));
     kill(child, SIGKILL);
+    // Its file is complete when it is gone.
+    (void)waitpid(child, nullptr, 0);
     return 128 + asked;
   }
   int status = 0;

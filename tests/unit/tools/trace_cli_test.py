@@ -90,6 +90,18 @@ class TraceTest(installed.Installed):
         self.assertIn("is killed", said[1])
         self.assertIn("no file", said[1])
 
+    def test_a_program_that_is_killed_is_gone_when_its_files_are_named(self):
+        # Its memory takes a while to be given back.
+        program = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); memory = b'x' * (256 << 20); print(os.getpid(), flush=True); time.sleep(1000)"
+        process = subprocess.Popen([str(self.weft), "trace", "-o", str(self.pattern), "--", sys.executable, "-c", program],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        pid = int(process.stdout.readline())
+        process.terminate()
+        self.assertIn("is killed", process.stderr.readline())
+        self.assertIn("no file", process.stderr.readline())
+        self.assertFalse(os.path.exists(f"/proc/{pid}"))
+        process.communicate(timeout=60)
+
     def test_ignored_signals_stay_ignored(self):
         # As nohup has it, and those who start many programs and wait for none.
         ignore = [f"signal.signal(signal.{name}, signal.SIG_IGN)" for name in ("SIGHUP", "SIGCHLD")]
