@@ -203,7 +203,7 @@ def watching(scene):
     server, client = scene.pair(command, [*command, scene.place.address])
     for side, process in ((0, server), (1, client)):
         check_peer(scene, scene.wait_for(process, "a peer", lambda c: c["queue_pairs"] and c["queue_pairs"][0]["peer"]), 1 - side)
-    for words, ending in ((("--watch",), signal.SIGINT), (("--watch", "ib_write_bw"), signal.SIGTERM), (("--watch", "0.05", client.process.pid), signal.SIGTERM)):
+    for words, ending in ((("--watch",), signal.SIGINT), (("--watch", "ib_write_bw"), signal.SIGTERM), (("--watch", "0.2"), signal.SIGHUP), (("--watch", "0.05", client.process.pid), signal.SIGTERM)):
         watcher = scene.watch(*words)
         try:
             lines = iter(watcher.stdout.readline, "")

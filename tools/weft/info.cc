@@ -1,7 +1,6 @@
 // weft info: the device as programs see it, and every option.
 
 #include "weft/info.h"
-#include "kit/json_text.h"
 
 #include <fmt/format.h>
 
@@ -10,6 +9,7 @@
 
 #include "base/crc32c.h"
 #include "cli/command_line.h"
+#include "kit/json_text.h"
 #include "weft/commands.h"
 #include "weft/same_host.h"
 

@@ -1,20 +1,20 @@
 // weft stat: what the processes of this user that run on weft count.
 
 #include "weft/stat.h"
-#include "kit/json_text.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
+#include <poll.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "cli/command_line.h"
 #include "cli/output.h"
+#include "cli/stop.h"
+#include "kit/clock.h"
+#include "kit/json_text.h"
 #include "weft/commands.h"
 
 namespace weft::tools {
@@ -59,19 +59,29 @@ void show(const StatOptions& options, const FoundProcesses& found, const LookBef
   }
 }
 
+// Whether it slept so long; else a signal came.
+bool slept(double seconds) {
+  const int64_t until = kit::now_ns() + static_cast<int64_t>(seconds * 1e9);
+  pollfd p{.fd = cli::stop_descriptor(), .events = POLLIN, .revents = 0};
+  while (!cli::stop_asked()) {
+    constexpr int64_t kMsNs = 1'000'000;
+    const int64_t left = (until - kit::now_ns() + kMsNs - 1) / kMsNs;
+    if (left <= 0) return true;
+    (void)::poll(&p, 1, static_cast<int>(left));
+  }
+  return false;
+}
+
 int watch(const StatOptions& options, FoundProcesses before) {
-  // A signal is its usual end, and all is written that was seen.
-  for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { ::_exit(kFound); });
-  const std::chrono::duration<double> pause{options.watch};
   auto looked = Clock::now();
   // Until a signal comes, or the last of them is gone.
-  for (;;) {
-    std::this_thread::sleep_for(pause);
+  while (slept(options.watch)) {
     FoundProcesses now = find_counting(options.wanted);
     const auto then = std::exchange(looked, Clock::now());
     const LookBefore last{.processes = before.processes,
                           .seconds = std::chrono::duration<double>(looked - then).count()};
-    if (now.empty()) return kFound;
+    // A look that a signal interrupts may lack something.
+    if (now.empty() || cli::stop_asked()) break;
     if (options.json) {
       show(options, now, last);
     } else {
@@ -79,6 +89,7 @@ int watch(const StatOptions& options, FoundProcesses before) {
     }
     before = std::move(now);
   }
+  return kFound;
 }
 
 int stat(const StatOptions& options) {
@@ -86,6 +97,8 @@ int stat(const StatOptions& options) {
     fmt::print("{}", counters_as_markdown());
     return kFound;
   }
+  // The usual end of a watch, and all is written that was seen.
+  if (options.watch > 0) cli::catch_stop_signals();
   FoundProcesses found = look(options);
   show(options, found);
   if (found.empty()) return kNoneFound;
