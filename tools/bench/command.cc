@@ -144,6 +144,10 @@ void expect_to_go_together(const SuiteOptions& options) {
   if (!options.cases.beside.empty() && (!options.cases.link || options.cases.link_mbps == 0)) {
     cli::wrong_usage("--beside: streams share a link that --link and --mbps make");
   }
+  if (options.cases.link_mbps != 0 && !options.cases.link) cli::wrong_usage("--mbps is for --link");
+  if (options.cases.link && (options.netns || options.offloads != Offloads::unchanged)) {
+    cli::wrong_usage("--link makes namespaces of its own; leave out --netns and --offloads");
+  }
   if (!options.cases.peers.empty() && (options.cases.link || options.netns)) {
     cli::wrong_usage("--peers: they are addresses of the loopback; leave out --link and --netns");
   }

@@ -19,6 +19,7 @@ struct SendCommand {
   SenderOptions options;
   double rate_mbps = -1;
   std::string start;
+  CLI::Option* transport_given = nullptr;
   CLI::Option* streams_given = nullptr;
   uint64_t first = 0;
   CLI::Option* first_given = nullptr;
@@ -31,6 +32,11 @@ void complete_source(SendCommand& c) {
   const int sources = (source.file.empty() ? 0 : 1) + (source.pcap.empty() ? 0 : 1) +
                       (source.recordings.empty() ? 0 : 1);
   if (sources > 1) cli::wrong_usage("--file, --pcap and --recording exclude each other");
+  if (sources == 0 && source.loop) cli::wrong_usage("--loop is for --file, --pcap and --recording");
+  const bool numbered = !source.pcap.empty() || !source.recordings.empty();
+  if (numbered && c.first_given->count() > 0) {
+    cli::wrong_usage("--first: packets of --pcap and --recording have numbers of their own");
+  }
   if (!source.recordings.empty()) {
     const auto files = static_cast<uint32_t>(source.recordings.size());
     if (c.streams_given->count() > 0 && c.options.outlet.streams != files) {
@@ -40,7 +46,7 @@ void complete_source(SendCommand& c) {
     c.options.outlet.streams = files;
   }
   if (c.start.empty()) return;
-  if (source.pcap.empty() && source.recordings.empty()) {
+  if (!numbered) {
     cli::wrong_usage("--start is for --pcap and --recording");
   }
   if (source.pcap.empty() && !tells_time(shape)) {
@@ -64,6 +70,9 @@ int send(SendCommand& c) {
   }
   if (!o.receiver.empty()) check_place("receiver", o.receiver, false);
   if (!o.udp_receiver.empty()) {
+    if (c.transport_given->count() > 0 && o.outlet.transport != Transport::udp) {
+      cli::wrong_usage("--plain-udp: is --transport udp, and no other");
+    }
     o.outlet.transport = Transport::udp;
     check_place("--plain-udp", o.udp_receiver, true);
     const size_t colon = o.udp_receiver.find(':');
@@ -73,7 +82,9 @@ int send(SendCommand& c) {
     }
   }
   const bool verbs = o.outlet.transport == Transport::rc || o.outlet.transport == Transport::uc;
-  if (!verbs) o.outlet.group = 1;
+  if (!verbs && o.outlet.group > 1) {
+    cli::wrong_usage("--packets-per-write is for --transport rc and uc");
+  }
   o.own_pace = c.rate_mbps < 0;
   if (c.rate_mbps < 0) {
     o.packets_per_second = o.outlet.shape.packets_per_second();
@@ -102,6 +113,7 @@ void add_send_command(CLI::App& parent, int& status) {
                    "for control: to any program")
       ->type_name("ADDRESS:PORT");
   add_transport_options(*command, o.outlet.transport, o.outlet.library);
+  c->transport_given = command->get_option("--transport");
   const auto shape = std::make_shared<ShapeOptions>(*command, o.outlet.shape);
   c->streams_given = command
                          ->add_option("--streams", o.outlet.streams,

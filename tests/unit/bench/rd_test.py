@@ -139,6 +139,13 @@ class RdTest(unittest.TestCase):
             self.assertEqual(result.returncode, 2)
             self.assertIn("--link and --mbps", result.stderr)
 
+    def test_what_is_for_a_link_alone_or_not_for_it(self):
+        for words, sentence in ((("--mbps", "100"), "--mbps is for --link"), (("--link", "--netns"), "leave out --netns and --offloads"),
+                                (("--link", "--offloads", "off"), "leave out --netns and --offloads")):
+            result = bench("--list", *words, suite="rd")
+            self.assertEqual(result.returncode, 2, words)
+            self.assertIn(sentence, result.stderr)
+
     def test_a_delay_that_is_none(self):
         result = bench("--quick", "--delays", "soon", suite="rd")
         self.assertEqual(result.returncode, 2)

@@ -186,6 +186,11 @@ class CommandsTest(unittest.TestCase):
                                 (("--plain-udp", "192.0.2.1:65535", "--streams", "2"), "--plain-udp: 2 streams have no ports from 65535 on"),
                                 (("--plain-udp", "192.0.2.1:9", "192.0.2.2"), "two receivers are named: 192.0.2.2, and 192.0.2.1:9 by --plain-udp"),
                                 ((), "name the receiver: ADDRESS, or --plain-udp ADDRESS:PORT"),
+                                (("--plain-udp", "192.0.2.1:9", "--transport", "rc"), "--plain-udp: is --transport udp"),
+                                (("192.0.2.1", "--loop"), "--loop is for --file, --pcap and --recording"),
+                                (("192.0.2.1", "--pcap", "/dev/null", "--first", "7"), "--first: packets of --pcap and --recording have numbers of their own"),
+                                (("192.0.2.1", "--recording", "/dev/null", "--first", "0"), "--first: packets of --pcap"),
+                                (("192.0.2.1", "--transport", "tcp", "--packets-per-write", "2"), "--packets-per-write is for --transport rc and uc"),
                                 (("192.0.2.1", "--bind", "eth0"), "--bind: 'eth0' is not an IPv4 address")):
             with self.subTest(words):
                 self.expect_refused(call("stream", "send", *words), "weft stream send", sentence)
