@@ -125,8 +125,9 @@ void add_send_command(CLI::App& parent, int& status) {
       ->capture_default_str();
   command
       ->add_option("--rate", c->rate_mbps,
-                   "Mb/s of each stream; 0: as fast as it goes; without: that of the packets of a "
-                   "capture or recording, and else of LOFAR's sample clock, 764 Mb/s")
+                   "Mb/s of each stream; 0: as fast as it goes; without: as a capture or recording "
+                   "was; else VDIF's --frames-per-second, or as many packets a second as LOFAR's "
+                   "sample clock makes (RSP: 764 Mb/s)")
       ->check(cli::between(0.0, 1e6));
   command->add_option("--duration", o.duration, "Seconds; without: until a signal")
       ->check(cli::seconds(0.001));
