@@ -28,7 +28,7 @@ port::Fd new_namespace() {
   const port::Fd home = own_namespace();
   if (::unshare(CLONE_NEWNET) != 0) {
     throw kit::system_failure(
-        "--netns makes network namespaces, for which it has to be run as root");
+        "a benchmark between network namespaces has to be run as root, to make them");
   }
   port::Fd fresh = own_namespace();
   if (::setns(home.get(), CLONE_NEWNET) != 0) throw kit::system_failure("setns");
