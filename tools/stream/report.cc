@@ -124,7 +124,10 @@ void Report::stop() {
 void Report::enqueue(std::function<void()> work) {
   {
     const std::lock_guard lock{mutex_};
-    if (queue_.size() >= kMostWaiting) return;
+    if (queue_.size() >= kMostWaiting) {
+      ++dropped_;
+      return;
+    }
     queue_.push_back(std::move(work));
   }
   more_.notify_one();
@@ -319,6 +322,8 @@ void Report::show_last_now(Snapshot now) {
   erase();
   energy_.sample();
   before_ = {};
+  // Of this thread alone by now: the writer has ended.
+  now.facts["events_dropped"] = dropped_;
   const auto best = measure::best_of(energy_.results());
   add_shares(now, best ? known(best->watts) : std::nullopt);
   keep_for_prometheus(now);

@@ -55,7 +55,7 @@ class Report {
   ~Report();  // NOLINT(bugprone-exception-escape): see there
   // Once a second. Left out while earlier ones wait.
   void show(const Snapshot& now);
-  // An event worth a line, such as a gap.
+  // An event worth a line, such as a gap. Dropped, and counted, while too many wait.
   void tell(const nlohmann::json& event);
   // Returns when all is written.
   void show_last(const Snapshot& now);
@@ -87,6 +87,7 @@ class Report {
   std::mutex mutex_;  // of what follows, up to the blank line
   std::condition_variable more_;
   std::deque<std::function<void()>> queue_;
+  uint64_t dropped_ = 0;  // events, because too many waited
   bool stopping_ = false;
   std::optional<Snapshot> latest_;  // until the last one is shown
 

@@ -1,12 +1,16 @@
 #include "stream/report.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "tests/unit/measure/fake_tree.h"
 
@@ -82,6 +86,40 @@ TEST_F(StreamReport, NoMeterIsSaidAndIsNotZero) {
   EXPECT_FALSE(said.at("energy").contains("joules"));
   EXPECT_EQ(kept().find("watts"), std::string::npos);
   EXPECT_NE(kept().find("weft_stream_recv_cpu_seconds 0.400"), std::string::npos) << kept();
+}
+
+// Nobody reads while they are told.
+TEST_F(StreamReport, CountsTheEventsThatItDrops) {
+  constexpr uint64_t kEvents = 3000;
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  ASSERT_EQ(::fcntl(ends[1], F_SETPIPE_SZ, 4096), 4096);
+  const int terminal = ::dup(STDOUT_FILENO);
+  std::fflush(stdout);
+  ASSERT_EQ(::dup2(ends[1], STDOUT_FILENO), STDOUT_FILENO);
+  ::close(ends[1]);
+  std::vector<nlohmann::json> said;
+  {
+    auto json = options();
+    json.json = true;
+    Report report{json};
+    for (uint64_t i = 0; i < kEvents; ++i) report.tell({{"event", "gap"}, {"from", i}});
+    std::thread reader{[&said, &ends] {
+      std::FILE* lines = ::fdopen(ends[0], "r");
+      std::array<char, 4096> line{};
+      while (std::fgets(line.data(), line.size(), lines) != nullptr) {
+        said.push_back(nlohmann::json::parse(line.data()));
+      }
+      std::fclose(lines);
+    }};
+    report.show_last(snapshot(2, 1'000'000'000));
+    ::dup2(terminal, STDOUT_FILENO);
+    ::close(terminal);
+    reader.join();
+  }
+  ASSERT_GT(said.size(), 1U);
+  EXPECT_GT(said.back().at("events_dropped"), 0);
+  EXPECT_EQ(said.back().at("events_dropped"), kEvents - (said.size() - 1));
 }
 
 // A stream with three quarters of the bytes of the last second has three quarters of what the
