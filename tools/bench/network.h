@@ -22,7 +22,7 @@ enum class Offloads : uint8_t { unchanged, on, off };
 const char* name_of(Offloads offloads);
 
 struct Network {
-  std::string name;  // "loopback" or "veth"
+  std::string name;  // "loopback", "veth" or "relay"
   Place initiator;
   Place target;
   bool lossy = false;  // packets can be lost on it

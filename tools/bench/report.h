@@ -14,7 +14,7 @@ namespace weft::bench {
 
 struct Run {
   Suite suite = Suite::rc;
-  std::string path;  // "loopback" or "veth"
+  std::string path;  // of the network: "loopback", "veth" or "relay"
   std::string library;
   std::string version;
   unsigned mtu = 0;  // between the namespaces; 0: that of the devices

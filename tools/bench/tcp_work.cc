@@ -15,9 +15,9 @@
 namespace weft::bench {
 namespace {
 
-// `size` bytes a send, as fast as they go.
 using Connect = port::Fd (*)(const Order& order, const Channel& peer);
 
+// `size` bytes a send, as fast as they go.
 class SocketStream final : public Work {
  public:
   SocketStream(const Order& order, Connect to_peer)

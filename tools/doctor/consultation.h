@@ -15,8 +15,8 @@ inline constexpr std::chrono::milliseconds kPatience{20'000};
 
 class Consultation {
  public:
-  // Connects and introduces itself. Throws kit::Failure; connect_error() of it is the kernel's
-  // reason.
+  // Connects and introduces itself. Throws kit::Failure, with the kernel's reason where no
+  // connection comes about.
   explicit Consultation(const port::Address& to, std::chrono::milliseconds patience);
 
   nlohmann::json ask(const nlohmann::json& question);

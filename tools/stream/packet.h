@@ -118,8 +118,8 @@ enum class Verdict : uint8_t {
   control,      // it is not meant to have samples
   no_time,      // a number that is nobody's clock. RSP: no time, or more slices than a second has
 };
-// Numbers of packets are below it; more is nobody's clock.
 inline constexpr uint32_t kLargestPacket = 65'507;  // bytes of a UDP datagram
+// Numbers of packets are below it; more is nobody's clock.
 inline constexpr uint64_t kMostNumber = uint64_t{1} << 62;
 
 struct Header {
