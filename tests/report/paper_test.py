@@ -4,7 +4,9 @@
 import contextlib
 import io
 import json
+import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -284,6 +286,17 @@ class CommandTest(unittest.TestCase):
         result = example.weft("bench", "paper", "--only", "lofar", "-o", "/nowhere/results.jsonl")
         self.assertEqual(result.returncode, 1)
         self.assertIn("/nowhere/results.jsonl", result.stderr)
+
+    def test_an_error_names_its_file(self):
+        for folder, said in (("/nowhere/\udcff", "weft bench paper: /nowhere/\\udcff/file: No such file or directory\n"), (None, "weft bench paper: No space left on device\n")):
+            program = ("import command_line, sys\n"
+                       "def main(words):\n"
+                       "    if words[0] == 'None': raise OSError(28, 'No space left on device')\n"
+                       "    open(words[0] + '/file', encoding='utf-8')\n"
+                       "command_line.run('weft bench paper', main)\n")
+            result = subprocess.run([sys.executable, "-c", program, str(folder)], env={**os.environ, "PYTHONPATH": str(example.SOURCES)}, stdin=subprocess.DEVNULL,
+                                    capture_output=True, text=True, check=False)
+            self.assertEqual((result.returncode, result.stderr), (1, said))
 
     def test_a_sender_that_fails_leaves_no_receiver(self):
         seconds = 1.0625  # nobody else's

@@ -99,6 +99,7 @@ def run(prog, main):
     except Stopped as stopped:
         status = stopped.status
     except OSError as error:
-        sys.stderr.write(f"{prog}: {error.strerror}\n")
+        about = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        sys.stderr.write(f"{prog}: {about}{error.strerror}\n")
         os._exit(1)  # Python would try to write once more, and report that
     sys.exit(status)
