@@ -33,7 +33,8 @@ namespace {
 constexpr double kAllowance = 60;
 constexpr int kFirst = -20;                       // nice value
 constexpr int64_t kSampleInterval = 100'000'000;  // ns, of power while a case runs
-constexpr int64_t kGrace = 1'000'000'000;  // ns for the second side after the first one failed
+// ns for the second side after the first one failed, and for a side to exit.
+constexpr int64_t kGrace = 1'000'000'000;
 
 // Before everything else that does not run in real time. A session is a group of its own for the
 // scheduler (sched_autogroup_enabled), inside which alone a nice value counts.
@@ -145,12 +146,16 @@ class Side {
     ::_exit(126);
   }
 
+  // One that has no more to say, and yet does not exit, is killed.
   int exit_status() {
-    if (!status_) {
+    const int64_t until = kit::now_ns() + kGrace;
+    while (!status_) {
       int status = 0;
-      while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-      }
-      status_ = status;
+      const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
+      if (ended == pid_ || (ended < 0 && errno != EINTR)) status_ = status;
+      if (status_) break;
+      if (kit::now_ns() > until) ::kill(pid_, SIGKILL);
+      ::poll(nullptr, 0, 1);
     }
     return *status_;
   }

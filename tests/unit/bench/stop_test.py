@@ -91,6 +91,14 @@ class StopTest(unittest.TestCase):
             self.assertEqual(len(case["repetitions"]), kept.read_text().count("\n"))
             self.assertGreater(len(case["repetitions"]), 1)
 
+    def test_a_side_that_does_not_exit_is_ended(self):
+        stays = rc_test.WEFT.resolve().parents[1] / "tests/unit/bench/stays.so"
+        if not stays.exists():
+            self.skipTest("a build with sanitizers takes no library before theirs")
+        result = rc_test.bench("--quick", "--json", "--no-pin", "--only", "tcp/64K", variables={"LD_PRELOAD": str(stays)})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(json.loads(result.stdout)["failures"], [])
+
     def test_as_text(self):
         process = self.start("rc", "--only", "tcp/64K", form=())
         self.await_sides(process)
