@@ -20,6 +20,7 @@
 #include "sdp/preload/error_queue.h"
 #include "sdp/preload/memory.h"
 #include "sdp/preload/next.h"
+#include "sdp/sockets/epoll_set.h"
 #include "sdp/sockets/mirror_calls.h"
 #include "sdp/sockets/pieces.h"
 #include "sdp/sockets/registrations.h"
@@ -31,6 +32,7 @@ using std::chrono::duration_cast;
 using std::chrono::seconds;
 using weft::copy_guarded;
 using weft::readable_guarded;
+using weft::sdp::EpollSet;
 using weft::sdp::guard_memory;
 using weft::sdp::or_no_memory;
 using weft::sdp::Pieces;
@@ -122,6 +124,7 @@ void leave_passed_to_kernel(const msghdr* message) {
       std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
       Table::relay(fd);
       Registrations::give_away(fd);
+      EpollSet::make_plain(fd);
     }
   }
 }

@@ -19,6 +19,7 @@
 #include "sdp/preload/memory.h"
 #include "sdp/preload/names.h"
 #include "sdp/preload/next.h"
+#include "sdp/sockets/epoll_set.h"
 #include "sdp/sockets/fallbacks.h"
 #include "sdp/sockets/listeners.h"
 #include "sdp/sockets/registrations.h"
@@ -37,6 +38,7 @@ void forget(int fd) {
   Fallbacks::drop(fd);
   RelayedNames::drop(fd);
   Registrations::end(fd);
+  EpollSet::end(fd);
 }
 
 void forget_range(unsigned first, unsigned last) {
@@ -44,6 +46,7 @@ void forget_range(unsigned first, unsigned last) {
   (void)if_memory([=] { Listeners::drop_range(first, last); });
   Fallbacks::drop_range(first, last);
   Registrations::end_range(first, last);
+  EpollSet::end_range(first, last);
 }
 
 // With CLOSE_RANGE_CLOEXEC nothing is closed yet, and with a flag that is unknown nothing at all.
@@ -64,6 +67,7 @@ int copied(int from, int to) {
   const auto copy = [=] {
     Table::copy(from, to);
     Registrations::copy(from, to);
+    EpollSet::make_plain(from);
   };
   if (if_memory(copy)) return to;
   (void)File{to};

@@ -12,8 +12,10 @@
 #include "sdp/loop/own_descriptors.h"
 #include "sdp/preload/caller.h"
 #include "sdp/preload/next.h"
+#include "sdp/sockets/epoll_set.h"
 #include "sdp/sockets/table.h"
 
+using weft::sdp::EpollSet;
 using weft::sdp::OwnDescriptors;
 
 namespace {
@@ -21,6 +23,12 @@ namespace {
 int made(int fd, bool for_program) {
   if (!for_program) OwnDescriptors::add(fd);
   return fd;
+}
+
+// A new epoll's number may have been another one's, which was closed in a way that nobody saw.
+int anew(int epoll) {
+  if (epoll >= 0) EpollSet::end(epoll);
+  return epoll;
 }
 
 bool copies_upwards(long command) {
@@ -79,7 +87,11 @@ WEFT_SDP_EXPORT int eventfd(unsigned count, int flags) noexcept {
 }
 
 WEFT_SDP_EXPORT int epoll_create1(int flags) noexcept {
-  return made(WEFT_SDP_NEXT(epoll_create1)(flags), WEFT_SDP_FOR_PROGRAM);
+  return anew(made(WEFT_SDP_NEXT(epoll_create1)(flags), WEFT_SDP_FOR_PROGRAM));
+}
+
+WEFT_SDP_EXPORT int epoll_create(int size) noexcept {
+  return anew(made(WEFT_SDP_NEXT(epoll_create)(size), WEFT_SDP_FOR_PROGRAM));
 }
 
 WEFT_SDP_EXPORT int pipe2(int* ends, int flags) noexcept {

@@ -8,6 +8,7 @@
 
 #include "sdp/preload/caller.h"
 #include "sdp/preload/next.h"
+#include "sdp/sockets/epoll_set.h"
 #include "sdp/sockets/registrations.h"
 #include "sdp/sockets/table.h"
 
@@ -16,6 +17,7 @@ using weft::sdp::Table;
 WEFT_SDP_EXPORT FILE* fdopen(int fd, const char* mode) noexcept {
   Table::relay(fd);
   weft::sdp::Registrations::give_away(fd);
+  weft::sdp::EpollSet::make_plain(fd);
   return WEFT_SDP_NEXT(fdopen)(fd, mode);
 }
 

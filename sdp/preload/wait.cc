@@ -1,7 +1,6 @@
 // Calls that wait for a listener, among others: the library hears SDP for it from then on. They do
 // what libc's do.
 #include <poll.h>
-#include <sys/epoll.h>
 #include <sys/select.h>
 
 #include <algorithm>
@@ -15,12 +14,13 @@
 #include "base/guarded.h"
 #include "sdp/loop/handlers.h"
 #include "sdp/preload/caller.h"
+#include "sdp/preload/look_and_wait.h"
 #include "sdp/preload/memory.h"
 #include "sdp/preload/next.h"
 #include "sdp/preload/urgent.h"
+#include "sdp/sockets/epoll_set.h"
 #include "sdp/sockets/listeners.h"
 #include "sdp/sockets/recent.h"
-#include "sdp/sockets/registrations.h"
 #include "sdp/sockets/stream.h"
 #include "sdp/sockets/table.h"
 #include "sdp/sockets/urgent_shown.h"
@@ -33,9 +33,12 @@ namespace {
 // Whether it is a connection.
 bool about_to_wait(int fd, bool for_end = false) {
   if (Listeners::any_fresh()) (void)if_memory([fd] { Listeners::about_to_wait(fd); });
+  EpollSet::make_plain(fd);
   const auto stream = Table::find(fd);
-  if (stream) stream->waiting().about_to_wait(fd, for_end);
-  return stream != nullptr;
+  if (!stream) return false;
+  stream->waiting().about_to_wait_elsewhere();
+  stream->waiting().about_to_wait(fd, for_end);
+  return true;
 }
 
 // Whether there is a connection among them.
@@ -94,33 +97,6 @@ class Polled {
   std::vector<nfds_t> reporting_;
 };
 
-// An epoll that waits for a connection waits for its reports, too, under the same word.
-void register_reports(int epoll, int operation, int fd, const epoll_event* event) {
-  if (!ZeroCopy::any()) return;
-  const auto stream = Table::find(fd);
-  const int at = stream ? stream->sending().reports_at() : -1;
-  if (at < 0) return;
-  const int error = errno;
-  epoll_event own{};
-  if (event != nullptr) {
-    own.data = event->data;
-    own.events = event->events & (EPOLLET | EPOLLONESHOT);
-  }
-  auto* const control = WEFT_SDP_NEXT(epoll_ctl);
-  if (control(epoll, operation, at, &own) != 0 && operation != EPOLL_CTL_DEL) {
-    (void)control(epoll, errno == ENOENT ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, at, &own);
-  }
-  errno = error;
-}
-
-void note_registered(int epoll, int operation, int fd, const epoll_event* event) {
-  Registrations::note(epoll, operation, fd, event);
-  if (const auto stream = Table::find(fd)) {
-    stream->waiting().registered(epoll, operation, fd, event);
-  }
-  register_reports(epoll, operation, fd, event);
-}
-
 bool about_to_select(int count, std::initializer_list<const fd_set*> sets) {
   bool any = false;
   // A program may ask for more than its sets have room for: the kernel looks no further than there
@@ -132,26 +108,6 @@ bool about_to_select(int count, std::initializer_list<const fd_set*> sets) {
     }
   }
   return any;
-}
-
-// Waits as `wait_now(false)` does, which does not wait at all where it is told true. A thread that
-// works on connections looks before it sleeps; one that only waits for some, `for_connections`,
-// says that it sleeps.
-template <class Wait>
-int look_and_wait(bool waits, bool for_connections, Wait wait_now) {
-  const bool looks = waits && Recent::any();
-  if (!looks && !(waits && for_connections && Recent::any_of_process())) return wait_now(false);
-  const Handlers::Ran ran;
-  int n = 0;
-  const auto others = [&] { return (n = wait_now(true)) != 0; };
-  if (looks && Recent::look(others) && (n != 0 || others())) return n;
-  // The kernel's call ends with each handler, and would not know of one that has run by now.
-  if (ran.any()) {
-    errno = EINTR;
-    return -1;
-  }
-  const Recent::Sleep sleep;
-  return wait_now(false);
 }
 
 constexpr timespec kAtOnce{};
@@ -288,47 +244,6 @@ int look_and_select(int count, std::array<fd_set*, 3> sets, bool waits, bool for
 }
 
 }  // namespace
-
-WEFT_SDP_EXPORT int epoll_wait(int epoll, epoll_event* events, int most, int timeout) {
-  const auto wait = [&](bool at_once) {
-    const int n = WEFT_SDP_NEXT(epoll_wait)(epoll, events, most, at_once ? 0 : timeout);
-    return with_urgent_merged(events, n);
-  };
-  return look_and_wait(timeout != 0 && WEFT_SDP_FOR_PROGRAM,
-                       Registrations::waits_for_connections(epoll), wait);
-}
-
-WEFT_SDP_EXPORT int epoll_pwait(int epoll, epoll_event* events, int most, int timeout,
-                                const sigset_t* mask) {
-  const auto wait = [&](bool at_once) {
-    const int n = WEFT_SDP_NEXT(epoll_pwait)(epoll, events, most, at_once ? 0 : timeout, mask);
-    return with_urgent_merged(events, n);
-  };
-  return look_and_wait(timeout != 0 && WEFT_SDP_FOR_PROGRAM,
-                       Registrations::waits_for_connections(epoll), wait);
-}
-
-WEFT_SDP_EXPORT int epoll_pwait2(int epoll, epoll_event* events, int most, const timespec* timeout,
-                                 const sigset_t* mask) {
-  const auto wait = [&](bool at_once) {
-    const int n =
-        WEFT_SDP_NEXT(epoll_pwait2)(epoll, events, most, at_once ? &kAtOnce : timeout, mask);
-    return with_urgent_merged(events, n);
-  };
-  return look_and_wait(waits(timeout) && WEFT_SDP_FOR_PROGRAM,
-                       Registrations::waits_for_connections(epoll), wait);
-}
-
-WEFT_SDP_EXPORT int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) noexcept {
-  if (!WEFT_SDP_FOR_PROGRAM) return WEFT_SDP_NEXT(epoll_ctl)(epoll, operation, fd, event);
-  if (operation != EPOLL_CTL_DEL && about_to_wait(fd)) Registrations::note_connection(epoll);
-  const int status = WEFT_SDP_NEXT(epoll_ctl)(epoll, operation, fd, event);
-  if (status != 0 || if_memory([=] { note_registered(epoll, operation, fd, event); }))
-    return status;
-  if (operation == EPOLL_CTL_ADD) (void)WEFT_SDP_NEXT(epoll_ctl)(epoll, EPOLL_CTL_DEL, fd, nullptr);
-  errno = ENOMEM;
-  return -1;
-}
 
 WEFT_SDP_EXPORT int poll(pollfd* fds, nfds_t count, int timeout) {
   const bool program = WEFT_SDP_FOR_PROGRAM && may_be_own(fds, count);

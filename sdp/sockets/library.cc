@@ -1,4 +1,5 @@
 #include "sdp/sockets/library.h"
+#include "sdp/sockets/epoll_set.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,6 +63,7 @@ void forget_in_child() {
   g_loop = nullptr;
   Table::forget_all();
   Recent::forget_in_child();
+  EpollSet::forget_in_child();
   Fallbacks::forget_in_child();
   RelayedNames::go_on_in_child();
   Keeper::go_on_in_child();

@@ -41,6 +41,7 @@ class Readiness {
   void hide_room(int fd);
   void drop_tokens(int fd);
   bool has_tokens() const { return tokens_ > 0; }
+  bool hides_room() const { return full_; }
   // So many tokens that there will soon be no more edges: they are to be dropped.
   bool is_crowded() const { return tokens_ > kMostTokens / 2; }
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "sdp/sockets/epoll_set.h"
 #include "sdp/sockets/look.h"
 
 namespace weft::sdp {
@@ -24,7 +25,7 @@ constexpr std::chrono::microseconds kLongestLook{400};
 struct Looker {
   Completions* completions = nullptr;  // of the process; they never end
   LookTime look_time;
-  uint64_t seen = 0;    // of what mirrors have shown
+  uint64_t seen = 0;    // of what mirrors and epolls were told
   bool looked = false;  // before it sleeps
 };
 
@@ -58,13 +59,17 @@ bool Recent::any() {
   return completions != nullptr && completions->any_members();
 }
 
+void Recent::take() {
+  if (any()) (void)mine().completions->take(Completions::How::if_free);
+}
+
 bool Recent::look(const std::function<bool()>& other_news) {
   Looker& looker = mine();
   Completions& completions = *looker.completions;
   const auto any_news = [&] {
     completions.take(Completions::How::if_free);
     // It may be for another thread.
-    const uint64_t shown = completions.count_shown();
+    const uint64_t shown = completions.count_shown() + EpollSet::news();
     return std::exchange(looker.seen, shown) != shown && other_news();
   };
   // Once in any case: news that is there already needs no event, each of which wakes the loop.

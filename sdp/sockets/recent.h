@@ -18,6 +18,8 @@ class Recent {
   // Any thread of the process does: connections that it has worked on rely on those that sleep
   // saying so.
   static bool any_of_process();
+  // What has come for connections of the process, where the calling thread works on one.
+  static void take();
   // Looks for a while, where that pays; true if `other_news` is true, which is asked when a mirror
   // shows something, and now and then.
   static bool look(const std::function<bool()>& other_news);

@@ -179,6 +179,7 @@ void Stream::relay_from_now(int fd) {
   if (!end_.direct() || !waiting_.mirror().open()) return;
   const int at = end_.open_descriptor(fd);
   if (at < 0) return;  // nobody has it any more
+  waiting_.leave_epoll();
   waiting_.mirror().clear(at);
   waiting_.close_urgent();
   urgent_.put_in_line(at);

@@ -111,6 +111,7 @@ void Table::copy(int from, int to) {
   const auto stream = find(from);
   if (!stream) return;
   if (in_borrowed_memory()) return stream->relay_from_now(from);
+  stream->waiting().about_to_wait_elsewhere();
   put(to, stream);
 }
 

@@ -67,8 +67,10 @@ void Waiting::keep_going() {
 
 void Waiting::show_state() {
   if (!mirror_.open()) return;
+  if (sleepers_ == 0 && !signals_ && epolled_.tells_without_token()) return;
   const Readiness::For who{.edges = watched_, .takers = takers_ > 0, .ends = asks_for_end_};
   if (mirror_.show(session_, who)) session_.completions().shown();
+  epolled_.shown();
   if (session_.error() == 0) return;
   error_ = true;
   on_error_();
@@ -179,6 +181,48 @@ void Waiting::registered(int epoll, int operation, int fd, const epoll_event* ev
   if (end_.relayed()) return;
   urgent_.note(epoll, operation, fd, event);
   if (operation != EPOLL_CTL_DEL && (event->events & EPOLLRDHUP) != 0) about_to_wait(fd, true);
+  const std::lock_guard lock{session_.lock};
+  if (end_.relayed()) return;
+  epolled_.noted(epoll, operation, fd, operation != EPOLL_CTL_DEL ? *event : epoll_event{});
+  if (watched_) show_state();
+}
+
+std::optional<int> Waiting::control(EpollSet* set, int operation, int fd,
+                                    const epoll_event& event) {
+  const std::lock_guard lock{session_.lock};
+  const auto status = epolled_.control(set, operation, fd, event);
+  if (status == 0) show_state();
+  return status;
+}
+
+void Waiting::control_ended() {
+  const std::lock_guard lock{session_.lock};
+  epolled_.control_ended();
+}
+
+bool Waiting::collect(uint64_t age, EpollSet& set, epoll_event& event) {
+  const std::lock_guard lock{session_.lock};
+  const auto collected = epolled_.collect(age, set, event);
+  if (collected.lost_place) show_state();
+  return collected.any;
+}
+
+bool Waiting::set_right(EpollSet& set, epoll_event& event) {
+  const std::lock_guard lock{session_.lock};
+  return epolled_.set_right(set, event);
+}
+
+void Waiting::tell_kernel(EpollSet& set) {
+  const std::lock_guard lock{session_.lock};
+  epolled_.tell_kernel(set);
+  if (end_.direct()) show_state();
+}
+
+void Waiting::about_to_wait_elsewhere() {
+  if (elsewhere_.exchange(true)) return;
+  const std::lock_guard lock{session_.lock};
+  epolled_.make_plain();
+  if (end_.direct() && watched_) show_state();
 }
 
 bool Waiting::urgent_waits_for_poll() {

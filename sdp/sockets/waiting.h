@@ -10,9 +10,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "sdp/loop/loop.h"
 #include "sdp/rdma/session.h"
+#include "sdp/sockets/epoll_set.h"
+#include "sdp/sockets/epolled.h"
 #include "sdp/sockets/in_place.h"
 #include "sdp/sockets/look.h"
 #include "sdp/sockets/once.h"
@@ -69,6 +72,17 @@ class Waiting {
   void take_owner(int fd);
   // Any thread: a call of epoll_ctl(2) that succeeded.
   void registered(int epoll, int operation, int fd, const epoll_event* event);
+  // Any thread: one that is made, see Epolled.
+  std::optional<int> control(EpollSet* set, int operation, int fd, const epoll_event& event);
+  void control_ended();
+  // Any thread, of the set: see Epolled.
+  bool collect(uint64_t age, EpollSet& set, epoll_event& event);
+  bool set_right(EpollSet& set, epoll_event& event);
+  void tell_kernel(EpollSet& set);
+  // Others than one epoll wait for it: the kernel is told of all from now on.
+  void leave_epoll() { epolled_.make_plain(); }
+  // Any thread: one of them is about to, by poll(2) or select(2), or by another descriptor.
+  void about_to_wait_elsewhere();
   // Any thread: one is about to ask poll(2) or select(2) for urgent data as well. True: it is
   // there.
   bool urgent_waits_for_poll();
@@ -90,12 +104,14 @@ class Waiting {
   const ProgramEnd& end_;
   const std::function<void()> on_error_;
   Readiness mirror_;  // closed once it shows an error
+  Epolled epolled_{session_, end_, mirror_};
   LookTime look_time_;
   std::atomic<bool> error_{false};  // the session has one, which the loop is to show
   Once error_shown_;
   std::atomic<bool> watched_{false};       // somebody may wait for it by poll(2)
   std::atomic<bool> asks_for_end_{false};  // somebody of those, for the end in front of data
   std::atomic<bool> looked_at_{false};     // by a thread of those
+  std::atomic<bool> elsewhere_{false};     // by others than one epoll
   bool signals_ = false;                   // somebody may wait for it by signals
   int sleepers_ = 0;                       // threads that sleep in a call
   int takers_ = 0;                         // of those, in one that takes what comes
