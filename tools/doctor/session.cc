@@ -75,7 +75,7 @@ nlohmann::json Session::send(const nlohmann::json& question) {
   uint32_t id = 0;
   auto refused = nlohmann::json::array();
   for (const auto& entry : sizes) {
-    const size_t size = kit::number_from(entry, kMostDatagram);
+    const size_t size = kit::number_from(entry, "sizes", kMostDatagram);
     if (size < kProbeHeader) throw kit::Failure("a size that no datagram has");
     for (uint32_t i = 0; i < times; ++i, ++id) {
       const Probe probe{.token = token_, .round = round, .id = id};

@@ -1,5 +1,7 @@
 #include "kit/json_numbers.h"
 
+#include <string>
+
 #include "kit/failure.h"
 
 namespace weft::kit {
@@ -7,21 +9,27 @@ namespace {
 
 const nlohmann::json& value_at(const nlohmann::json& document, const char* key) {
   const auto at = document.find(key);
-  if (at == document.end()) throw Failure("a number is missing");
+  if (at == document.end()) throw Failure(std::string{"'"} + key + "' is missing");
   return *at;
+}
+
+// What was parsed is unsigned if it is not negative; what a program has made need not be.
+bool is_number(const nlohmann::json& value, uint64_t most) {
+  if (value.is_number_unsigned()) return value.get<uint64_t>() <= most;
+  return value.is_number_integer() && value.get<int64_t>() >= 0 && value.get<uint64_t>() <= most;
 }
 
 }  // namespace
 
-uint64_t number_from(const nlohmann::json& value, uint64_t most) {
-  if (!value.is_number_unsigned() || value.get<uint64_t>() > most) {
-    throw Failure("a number is out of range");
+uint64_t number_from(const nlohmann::json& value, const char* key, uint64_t most) {
+  if (!is_number(value, most)) {
+    throw Failure(std::string{"'"} + key + "' is no number from 0 to " + std::to_string(most));
   }
   return value.get<uint64_t>();
 }
 
 uint64_t number_at(const nlohmann::json& document, const char* key, uint64_t most) {
-  return number_from(value_at(document, key), most);
+  return number_from(value_at(document, key), key, most);
 }
 
 uint64_t number_or(const nlohmann::json& document, const char* key, uint64_t most,
@@ -31,9 +39,9 @@ uint64_t number_or(const nlohmann::json& document, const char* key, uint64_t mos
 
 std::vector<uint64_t> numbers_at(const nlohmann::json& document, const char* key, uint64_t most) {
   const nlohmann::json& values = value_at(document, key);
-  if (!values.is_array()) throw Failure("numbers are no array");
+  if (!values.is_array()) throw Failure(std::string{"'"} + key + "' is no array");
   std::vector<uint64_t> numbers;
-  for (const nlohmann::json& value : values) numbers.push_back(number_from(value, most));
+  for (const nlohmann::json& value : values) numbers.push_back(number_from(value, key, most));
   return numbers;
 }
 

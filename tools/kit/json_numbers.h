@@ -10,8 +10,9 @@
 
 namespace weft::kit {
 
-// Each throws Failure where a value is missing, no whole number, or above `most`.
-uint64_t number_from(const nlohmann::json& value, uint64_t most);
+// Each throws Failure, which names `key`, where a value is missing, no whole number, or above
+// `most`.
+uint64_t number_from(const nlohmann::json& value, const char* key, uint64_t most);
 uint64_t number_at(const nlohmann::json& document, const char* key, uint64_t most);
 // The same; `otherwise` where it is missing.
 uint64_t number_or(const nlohmann::json& document, const char* key, uint64_t most,

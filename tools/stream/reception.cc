@@ -22,7 +22,7 @@ constexpr int kListenMs = 100;
 constexpr size_t kMostConnections = 64;  // and one for each stream
 
 uint64_t wish_of(const nlohmann::json& number) {
-  return kit::number_from(number, kMostNumber - 1);
+  return kit::number_from(number, "first", kMostNumber - 1);
 }
 
 // What a shape has, as the option that says so: "--bits 8", "--number 0:8:be:16:1".
@@ -166,7 +166,7 @@ ConnectedSender Receiver::sender_of(const nlohmann::json& hello) const {
   sender.ends = hello.at("ends");
   std::set<uint32_t> seen;
   for (const auto& stream : hello.at("streams")) {
-    const auto i = static_cast<uint32_t>(kit::number_from(stream, UINT32_MAX));
+    const auto i = static_cast<uint32_t>(kit::number_from(stream, "streams", UINT32_MAX));
     if (i >= lanes_.size()) {
       throw kit::Failure{fmt::format(
           "the receiver has --streams {}, and the sender has a stream {}. Raise --streams of the "
