@@ -67,7 +67,7 @@ def told_at_the_end(transport):
 
 def taken_place(scene):
     """Two connections that say to be the same stream."""
-    receiver = scene.receive("tcp", "--streams", 2, "--once")
+    receiver = scene.receive("tcp", "--streams", 2)
     guest = Guest(scene)
     port = guest.hello("tcp", 2)["ends"][0]["port"]
     with socket.create_connection(("127.0.0.1", port)) as first, socket.create_connection(("127.0.0.1", port)) as second:
@@ -81,7 +81,7 @@ def taken_place(scene):
 
 def stranger_at_the_door(scene):
     """A connection of another host to the port of a sender's data is none of the sender's."""
-    receiver = scene.receive("tcp", "--streams", 2, "--once")
+    receiver = scene.receive("tcp", "--streams", 2)
     guest = Guest(scene)
     door = ("127.0.0.1", guest.hello("tcp", 2)["ends"][0]["port"])
     with socket.create_connection(door, source_address=("127.0.0.2", 0)) as stranger, socket.create_connection(door) as first, socket.create_connection(door) as second:
@@ -90,6 +90,7 @@ def stranger_at_the_door(scene):
         answer = guest.say({"connected": True})
         check(answer.get("go"), f"said {answer}")
         check("counts" in guest.say({"end": answer["first"]}), "no counts")
+    receiver.kill(signal.SIGTERM)
     receiver.end()
 
 
