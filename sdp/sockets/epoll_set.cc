@@ -14,23 +14,23 @@
 namespace weft::sdp {
 namespace {
 
-constexpr unsigned kMost = 1 << 16;
+constexpr unsigned kMostEpolls = 1 << 16;
 // What is not a connection waits so long while connections have news.
 constexpr std::chrono::microseconds kKernelWaits{50};
 
-std::array<std::atomic<EpollSet*>, kMost> g_sets{};
+std::array<std::atomic<EpollSet*>, kMostEpolls> g_sets{};
 std::atomic<int> g_highest{-1};  // of those that there are
 
 }  // namespace
 
 EpollSet* EpollSet::find(int epoll) {
   const auto number = static_cast<unsigned>(epoll);
-  return number < kMost ? g_sets[number].load(std::memory_order_acquire) : nullptr;
+  return number < kMostEpolls ? g_sets[number].load(std::memory_order_acquire) : nullptr;
 }
 
 EpollSet* EpollSet::make(int epoll) {
   if (EpollSet* const there = find(epoll)) return there;
-  if (static_cast<unsigned>(epoll) >= kMost) return nullptr;
+  if (static_cast<unsigned>(epoll) >= kMostEpolls) return nullptr;
   auto* const made = new (std::nothrow) EpollSet(epoll);
   if (made == nullptr) return nullptr;
   for (int highest = g_highest; highest < epoll;) {
@@ -57,7 +57,7 @@ void EpollSet::end(int epoll) {
 }
 
 void EpollSet::end_range(unsigned first, unsigned last) {
-  for (unsigned n = first; n <= last && n < kMost; ++n) end(static_cast<int>(n));
+  for (unsigned n = first; n <= last && n < kMostEpolls; ++n) end(static_cast<int>(n));
 }
 
 // Their locks may be held by threads that the child does not have.

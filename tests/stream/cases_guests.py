@@ -67,7 +67,7 @@ def told_at_the_end(transport):
 
 def taken_place(scene):
     """Two connections that say to be the same stream."""
-    receiver = scene.receive("tcp", "--streams", 2)
+    receiver = scene.receive("tcp", "--streams", 2, "--once")
     guest = Guest(scene)
     port = guest.hello("tcp", 2)["ends"][0]["port"]
     with socket.create_connection(("127.0.0.1", port)) as first, socket.create_connection(("127.0.0.1", port)) as second:
