@@ -23,12 +23,6 @@ using namespace weft::sdp;
 
 namespace {
 
-constexpr timespec kAtOnce{};
-
-bool waits(const timespec* timeout) {
-  return timeout == nullptr || timeout->tv_sec != 0 || timeout->tv_nsec != 0;
-}
-
 // An epoll that waits for a connection waits for its reports, too, under the same word.
 void register_reports(int epoll, int operation, int fd, const epoll_event* event) {
   if (!ZeroCopy::any()) return;
@@ -57,7 +51,7 @@ void note_registered(int epoll, int operation, int fd, const epoll_event* event)
 }
 
 // Whether it is a connection.
-bool about_to_wait(int fd) {
+bool epoll_is_to_wait(int fd) {
   if (Listeners::any_fresh()) (void)if_memory([fd] { Listeners::about_to_wait(fd); });
   const auto stream = Table::find(fd);
   if (stream) stream->waiting().about_to_wait(fd);
@@ -78,7 +72,7 @@ std::optional<int> control_later(Stream& stream, int epoll, int operation, int f
 }
 
 int control_now(int epoll, int operation, int fd, epoll_event* event) {
-  if (operation != EPOLL_CTL_DEL && about_to_wait(fd)) Registrations::note_connection(epoll);
+  if (operation != EPOLL_CTL_DEL && epoll_is_to_wait(fd)) Registrations::note_connection(epoll);
   const int status = WEFT_SDP_NEXT(epoll_ctl)(epoll, operation, fd, event);
   if (status == 0) EpollSet::make_plain(fd);
   if (status != 0 || if_memory([=] { note_registered(epoll, operation, fd, event); }))
@@ -138,7 +132,8 @@ WEFT_SDP_EXPORT int epoll_pwait2(int epoll, epoll_event* events, int most, const
   const auto now = [&](bool at_once) {
     return WEFT_SDP_NEXT(epoll_pwait2)(epoll, events, most, at_once ? &kAtOnce : timeout, mask);
   };
-  return wait_for_events(epoll, events, most, WEFT_SDP_FOR_PROGRAM, waits(timeout), now);
+  return wait_for_events(epoll, events, most, WEFT_SDP_FOR_PROGRAM, waits_for_some_time(timeout),
+                         now);
 }
 
 WEFT_SDP_EXPORT int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) noexcept {

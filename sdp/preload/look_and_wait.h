@@ -2,11 +2,18 @@
 #pragma once
 
 #include <cerrno>
+#include <ctime>
 
 #include "sdp/loop/handlers.h"
 #include "sdp/sockets/recent.h"
 
 namespace weft::sdp {
+
+// Timeouts of ppoll(2) and its like.
+inline constexpr timespec kAtOnce{};
+inline bool waits_for_some_time(const timespec* timeout) {
+  return timeout == nullptr || timeout->tv_sec != 0 || timeout->tv_nsec != 0;
+}
 
 // Waits as `wait_now(false)` does, which does not wait at all where it is told true. A thread that
 // works on connections looks before it sleeps; one that only waits for some, `for_connections`,

@@ -110,12 +110,6 @@ bool about_to_select(int count, std::initializer_list<const fd_set*> sets) {
   return any;
 }
 
-constexpr timespec kAtOnce{};
-
-bool waits(const timespec* timeout) {
-  return timeout == nullptr || timeout->tv_sec != 0 || timeout->tv_nsec != 0;
-}
-
 // Whether there may be something of the library's among what a call waits for.
 bool may_be_own() {
   if (Table::end() == 0 && !Listeners::any_fresh()) return false;
@@ -288,10 +282,10 @@ WEFT_SDP_EXPORT int ppoll(pollfd* fds, nfds_t count, const timespec* timeout,
     return polled.result(n);
   };
   const auto wait = [&](bool at_once) {
-    return connections ? poll_with_urgent(fds, count, at_once || !waits(timeout), now)
+    return connections ? poll_with_urgent(fds, count, at_once || !waits_for_some_time(timeout), now)
                        : now(at_once);
   };
-  return look_and_wait(program && waits(timeout), connections, wait);
+  return look_and_wait(program && waits_for_some_time(timeout), connections, wait);
 }
 
 extern "C" int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask,
@@ -308,10 +302,10 @@ WEFT_SDP_EXPORT int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeo
     return polled.result(n);
   };
   const auto wait = [&](bool at_once) {
-    return connections ? poll_with_urgent(fds, count, at_once || !waits(timeout), now)
+    return connections ? poll_with_urgent(fds, count, at_once || !waits_for_some_time(timeout), now)
                        : now(at_once);
   };
-  return look_and_wait(program && waits(timeout), connections, wait);
+  return look_and_wait(program && waits_for_some_time(timeout), connections, wait);
 }
 
 WEFT_SDP_EXPORT int select(int count, fd_set* readable, fd_set* writable, fd_set* exceptional,
@@ -340,7 +334,7 @@ WEFT_SDP_EXPORT int pselect(int count, fd_set* readable, fd_set* writable, fd_se
   const std::array sets{readable, writable, exceptional};
   const auto asked = asked_of(connections, count, sets);
   const auto wait = [&](bool at_once) {
-    return select_with_urgent(asked, at_once || !waits(timeout), now);
+    return select_with_urgent(asked, at_once || !waits_for_some_time(timeout), now);
   };
-  return look_and_select(count, sets, program && waits(timeout), connections, wait);
+  return look_and_select(count, sets, program && waits_for_some_time(timeout), connections, wait);
 }

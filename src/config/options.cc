@@ -162,7 +162,8 @@ OptionInfo number(std::string_view name, std::string_view unit, std::string_view
 // spec/addressing 2.2: neither the ports of the system nor those of multicast groups are queue
 // pairs'.
 OptionInfo of_queue_pairs(OptionInfo info) {
-  info.accepted = std::string{"0, "} + kAdapterPorts;
+  info.accepted = "0, ";
+  info.accepted += kAdapterPorts;
   info.set = [](Options& options, std::string_view given) {
     static const auto any = number<&Options::uc_port, 0, 65534>("", "", "").set;
     Options wanted = options;
