@@ -14,6 +14,7 @@ std::map<std::string, Format> formats_by_name() {
 
 std::string list_of_formats() {
   std::vector<std::string> names;
+  names.reserve(kFormats.size());
   for (const Format format : kFormats) names.emplace_back(name_of(format));
   return cli::list_of(names);
 }
