@@ -29,6 +29,8 @@ ChannelRequest::Came ChannelRequest::start(Token& token, ChannelRequestHandler& 
   // It comes whole, and alone.
   if (!*request || !frame.empty()) return count(StartRefusal::bytes_behind_request);
   token.runtime().add(token, std::move(owned), -1, false, false);
+  // Until end() the channel neither rests nor ends by itself.
+  channel->enter();
   return {.request = &r, .frame = std::move(**request)};
 }
 

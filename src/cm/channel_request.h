@@ -53,16 +53,13 @@ class ChannelRequest final : public engine::EventHandler, public StartRequest {
 
  private:
   ChannelRequest(ChannelRequestHandler& handler, drive::DatagramDriver& driver,
-                 wdp::RdChannel& channel, const wire::RdOffer& peer, Qpn own)
+                 const wdp::RdChannel& channel, const wire::RdOffer& peer, Qpn own)
       : handler_(handler),
         driver_(driver),
         channel_(channel.token()),
         path_(channel.path()),
         peer_(peer),
-        own_(own) {
-    // Until it is answered the channel neither rests nor ends.
-    channel.enter();
-  }
+        own_(own) {}
   void end(engine::Token& token);
   // The one that it came by, with room for an answer; else null.
   wdp::RdChannel* channel() const;

@@ -172,8 +172,10 @@ class RdChannel final : public TrainSource {
   using Verdict = Result<Ok, wire::WdpDrop>;
 
   bool speaks() const { return state_ == State::open; }
+  // One that may rest does that instead.
   Time idle_until() const {
-    return control_.presence().is_needed() ? Time::never() : traffic_.idle_until();
+    const bool stays = control_.presence().is_needed() || !rests_at().is_never();
+    return stays ? Time::never() : traffic_.idle_until();
   }
   void look_at_opening(Time now);
   Verdict take(const wire::WdpCommon& common, Bytes datagram, const UdReception& how, Time now);

@@ -31,7 +31,6 @@ class RdMessageWriter {
   RdMessageWriter& operator=(const RdMessageWriter&) = delete;
 
   // Of a channel that rests, or was at rest.
-  const FlowTable& flows() const { return flows_; }
   FlowTable&& take_flows() { return std::move(flows_); }
   void go_on_with(FlowTable&& flows) { flows_ = std::move(flows); }
 

@@ -116,11 +116,9 @@ class RdTraffic final : private RdSink {
   bool is_open() const { return open_; }
   // The peer lacks nothing.
   bool all_is_said() const { return sender_.idle() && answers_.empty(); }
-  // When nothing will have passed, and nothing is held, for so long that the channel ends. One that
-  // may rest does that.
+  // When nothing will have passed, and nothing is held, for so long that the channel ends.
   Time idle_until() const {
-    const bool idle = kept_awake_ && sender_.idle() && receiver_->holds_nothing();
-    return idle ? active_ + kIdleChannel : Time::never();
+    return sender_.idle() && receiver_->holds_nothing() ? active_ + kIdleChannel : Time::never();
   }
   // When data came or went last.
   Time active_at() const { return active_; }

@@ -413,6 +413,23 @@ TEST_F(RdRest, WithoutMemoryItGoesOnLater) {
   expect_success(q);
 }
 
+// Nobody knows whether its peer has heard the RTU, nor has anything to send.
+struct RdUnheard : RdChannelTest {};
+
+TEST_F(RdUnheard, EndsAndDoesNotRest) {
+  a.rests = true;
+  a.open({.to = b.address, .from = a.address.address}, now);
+  const auto reply_alone = [](bool from_a, const Buffer& d) {
+    return from_a || is_ctl(d, CtlType::rep);
+  };
+  talk(reply_alone);
+  ASSERT_EQ(of_a().state(), RdChannel::State::open);
+  later(kIdleChannel - 1s, reply_alone);
+  EXPECT_EQ(a.links.size(), 1U);
+  later(30s, reply_alone);
+  EXPECT_EQ(a.socket.channels().size(), 0U);
+}
+
 // Queue pairs of type RD keep pointers to it.
 struct RdRestOfQueues : RdQueueTest {};
 
