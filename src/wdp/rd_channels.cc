@@ -60,12 +60,13 @@ void RdChannels::leave(const RdChannel& channel, const ChannelEnds& ends) {
     by_peer_.erase(it);
   }
   by_token_.erase(channel.token());
+  // Also one whose messages do not wait any more: it has given them up.
+  for (auto& [index, channels] : waiting_) std::erase(channels, &channel);
+  std::erase_if(waiting_, [](const auto& w) { return w.second.empty(); });
 }
 
 void RdChannels::remove(RdChannel& channel, Time now) {
   leave(channel, ChannelEnds::of(channel.path()));
-  for (auto& [index, channels] : waiting_) std::erase(channels, &channel);
-  std::erase_if(waiting_, [](const auto& w) { return w.second.empty(); });
   demux_.remove(channel.token(), now);
 }
 

@@ -344,6 +344,25 @@ TEST_F(RdRest, NotWhileAMessageLacksItsReceive) {
   EXPECT_EQ(at_rest(b), 1U);
 }
 
+// spec/wdp-rd 4.4: they are given up, and those that come late are for what comes then.
+TEST_F(RdRest, AfterItsMessagesWereGivenUpForWantOfReceives) {
+  const auto& receiver = *of_b().receiver();
+  while (receiver.waiting_bytes() <= receiver.most() / 2) {
+    p.send(kB, 5, pattern_bytes(1000, static_cast<uint8_t>(p.posted)));
+    talk();
+  }
+  later(2 * kPatience * kPatienceTick);
+  ASSERT_EQ(at_rest(b), 1U);
+  EXPECT_FALSE(b.socket.channels().waits_for(5));
+  q.received.clear();
+  q.post_receives(1);
+  p.send(kB, 5, pattern_bytes(700, 9));
+  talk();
+  later(1ms);
+  ASSERT_EQ(q.received.size(), 1U);
+  EXPECT_EQ(q.received[0].bytes, pattern_bytes(700, 9));
+}
+
 TEST_F(RdRest, NotWhileSomethingIsNotAcknowledged) {
   p.send(kB, 5, pattern_bytes(100, 1));
   later(3s, [](bool from_a, const Buffer&) { return from_a; });
