@@ -204,22 +204,15 @@ void RcBringUp::connected(Token& token, Started&& started, bool initiator, uint6
                                           .segment = std::move(started.segment),
                                           .rd = started.rd,
                                           .bytes = std::move(started.bytes),
+                                          .loop = started.loop,
                                           .config = stream_settings(started.parameters, initiator),
                                           .early = started.early});
 }
 
-// Both ends are one: a TCP connection of a socket with itself carries the stream (spec/addressing
-// 4).
+// Both ends are one (spec/addressing 4).
 void RcBringUp::connect_to_self(Token& token) {
-  auto tcp = port::TcpStream::to_itself(local_);
-  if (!tcp.ok()) {
-    WEFT_LOG(info, "queue pair 0x%06x: cannot connect to itself: %s", qp_.number().value(),
-             tcp.error().to_string().c_str());
-    retry(token);
-    return;
-  }
   Started started;
-  started.tcp = std::move(*tcp);
+  started.loop = port::Address::from_gid(local_, port_of(qp_.number()), scope_);
   started.parameters = {.crc = config::options().crc,
                         .extension = true,
                         .ird = device::kMaxReads,

@@ -22,6 +22,7 @@ struct Started {
                                            // the way only if the Initiator says so
   std::optional<wire::RdWays> rd;          // they would go by datagrams
   std::unique_ptr<drive::RdBytes> bytes;   // they do, and there is no TCP connection
+  std::optional<port::Address> loop;       // the two ends are one, which is here
   bool owes_rtr = false;  // the peer, which is none of weft's, waits for our RTR frame
 };
 

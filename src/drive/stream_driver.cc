@@ -8,6 +8,7 @@
 
 #include "base/earliest.h"
 #include "drive/batch_pool.h"
+#include "drive/loop_bytes.h"
 #include "drive/rd_bytes.h"
 #include "drive/silence.h"
 
@@ -61,6 +62,11 @@ void StreamDriver::goes_by(RdBytes& bytes) {
   bytes.begin(*this);
 }
 
+void StreamDriver::goes_round(LoopBytes& bytes) {
+  loop_ = &bytes;
+  stream_.goes_by_memory();
+}
+
 void StreamDriver::disown() {
   owner_ = nullptr;
   stream_.detach();
@@ -112,7 +118,7 @@ bool StreamDriver::try_receive(Token& token) {
     settle(token);
     return true;
   }
-  if (!stream_.wants_bytes() || rd_ != nullptr) return false;
+  if (!stream_.wants_bytes() || !through_socket()) return false;
   const bool before = stream_.ended();
   const size_t moved = receive(token);
   if (moved == 0 && stream_.ended() == before) return false;
@@ -149,6 +155,7 @@ void StreamDriver::on_idle(Token& token) {
   if (gone_ || batch_) return;
   stream_.trim();
   if (rd_ != nullptr) rd_->trim();
+  if (loop_ != nullptr) loop_->trim();
 }
 
 void StreamDriver::on_memory_retired(Token& token) {
@@ -198,6 +205,7 @@ void StreamDriver::settle_now(Token& token, bool all) {
   if (memory_.bytes() != nullptr && memory_.bytes()->copies_wanted()) memory_.take_back(token);
   (void)memory_.tell_loss();
   send(token, all);
+  if (loop_ != nullptr) take_round(token, all);
   if (gone_) return;
   if (memory_.tell_loss()) token.runtime().again(token, *this);
   // What has ended before, or in there, flushes its requests in this visit.
@@ -215,14 +223,33 @@ void StreamDriver::settle_now(Token& token, bool all) {
   if ((owner_ == nullptr && batch_) || memory_.refers_now()) {
     token.runtime().closes_at(token, token.now() + kLastWords);
   }
-  token.runtime().set_deadline(token, *this,
-                               earliest(stream_.deadline(), look_at_, memory_.close_by()));
+  token.runtime().set_deadline(
+      token, *this, earliest(stream_.deadline(), look_at_, memory_.close_by(), round_at(token)));
   if (const Time at = stream_.settles_at(); !at.is_never()) token.runtime().closes_at(token, at);
   if (owner_ != nullptr) owner_->visited(token);
   if (rd_ != nullptr && rd_->by_tcp()) leave_rd(token, false);
   if (rd_ == nullptr) return;
   if (stream_.wants_bytes() && rd_->readable()) token.runtime().again(token, *this);
   rd_->visited(token);
+}
+
+// --- a stream that is its own peer's
+
+// What it sends is there to be received, and makes room.
+void StreamDriver::take_round(Token& token, bool all) {
+  for (size_t moved = 0; moved < kBudget && !gone_ && stream_.wants_bytes() && loop_->readable();) {
+    const size_t n = receive(token);
+    if (n == 0) return;  // the end
+    moved += n;
+    blocked_ = false;
+    send(token, all);
+  }
+}
+
+// What is left of the visit is the next one's, of which nothing else tells.
+Time StreamDriver::round_at(Token& token) const {
+  const bool left = loop_ != nullptr && stream_.wants_bytes() && loop_->readable();
+  return left ? token.now() : Time::never();
 }
 
 // --- bytes in
@@ -390,9 +417,7 @@ void StreamDriver::send(Token& token, bool all) {
       // A batch that the kernel took in part will not go further before there is room.
       blocked_ = true;
       token.runtime().counters().sends_cut.add();
-      if (memory_.bytes() == nullptr && rd_ == nullptr) {
-        token.runtime().want_write(token, *this, true);
-      }
+      if (through_socket()) token.runtime().want_write(token, *this, true);
       if (stream_.ended()) (void)batch_->detach();
       return;
     } else if (batch_->lost() == nullptr) {

@@ -29,6 +29,7 @@ class StreamOwner {
 };
 
 class BatchPool;
+class LoopBytes;
 class RdBytes;
 
 class StreamDriver final : public engine::EventHandler {
@@ -43,6 +44,8 @@ class StreamDriver final : public engine::EventHandler {
 
   // Its bytes go by datagrams, or may: `bytes` of the constructor. Before start().
   void goes_by(RdBytes& bytes);
+  // The stream is its own peer's: `bytes` of the constructor. Before start().
+  void goes_round(LoopBytes& bytes);
   // Those bytes go by datagrams, and not by TCP after all.
   void by_datagrams() { stream_.goes_by_datagrams(); }
 
@@ -76,7 +79,7 @@ class StreamDriver final : public engine::EventHandler {
   void on_ready(Token& token, bool readable, bool writable) override;
   bool try_receive(Token& token) override;
   // What is in memory is asked without epoll anyway, and datagrams come to their own driver.
-  bool tries_receive() const override { return memory_.bytes() == nullptr && rd_ == nullptr; }
+  bool tries_receive() const override { return through_socket(); }
   void use_descriptor(Token& token, bool on) override {
     memory_.use_descriptor(token, on, blocked_);
   }
@@ -90,7 +93,13 @@ class StreamDriver final : public engine::EventHandler {
   void abandon_in_child() override { bytes_->close(); }
 
  private:
+  // The bytes are the socket's from send() to receive().
+  bool through_socket() const {
+    return memory_.bytes() == nullptr && rd_ == nullptr && loop_ == nullptr;
+  }
   void settle_now(Token& token, bool all);
+  void take_round(Token& token, bool all);
+  Time round_at(Token& token) const;
   void break_off(Token& token);
   void send(Token& token, bool all);
   size_t receive(Token& token);
@@ -107,7 +116,8 @@ class StreamDriver final : public engine::EventHandler {
   const std::unique_ptr<port::ByteStream> bytes_;
   rdmap::Stream stream_;
   MemoryWay memory_;
-  RdBytes* rd_ = nullptr;  // the bytes, where they go by datagrams, or may yet
+  RdBytes* rd_ = nullptr;      // the bytes, where they go by datagrams, or may yet
+  LoopBytes* loop_ = nullptr;  // the bytes, where this side is its own peer
   PostBurst burst_;
   BatchPool* batches_ = nullptr;         // from start() on
   std::unique_ptr<mpa::TxBatch> batch_;  // while it has bytes that the socket would not take

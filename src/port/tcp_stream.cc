@@ -71,21 +71,6 @@ Result<TcpStream, SystemError> TcpStream::connect_from(Fd bound, const Address& 
   return stream;
 }
 
-Result<TcpStream, SystemError> TcpStream::to_itself(const Gid& address) {
-  Address at = Address::from_gid(address, 0);
-  Fd fd = raise(Fd{calls::socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)});
-  if (!fd.valid()) return fail(SystemError{errno, "socket"});
-  if (::bind(fd.get(), at.get(), at.length) != 0) return fail(SystemError{errno, "bind"});
-  TcpStream stream{std::move(fd)};
-  at = stream.local();
-  // RFC 9293 section 3.5: a simultaneous open, with itself. On one host it is through before
-  // connect(2) returns.
-  if (calls::connect(stream.fd(), at.get(), at.length) != 0 && errno != EINPROGRESS) {
-    return fail(SystemError{errno, "connect"});
-  }
-  return stream;
-}
-
 int TcpStream::connect_result() const {
   int error = 0;
   socklen_t length = sizeof error;

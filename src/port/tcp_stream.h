@@ -33,8 +33,6 @@ class TcpStream final : public ByteStream {
   // The same with a socket that is bound already.
   static Result<TcpStream, SystemError> connect_from(Fd bound, const Address& to,
                                                      std::optional<uint8_t> tos = {});
-  // A connection of a socket with itself on this address: what is sent comes back.
-  static Result<TcpStream, SystemError> to_itself(const Gid& address);
   // 0 when connected, else the errno.
   int connect_result() const;
 

@@ -1,6 +1,7 @@
 #include "verbs/rc_path.h"
 
 #include "config/options.h"
+#include "drive/loop_bytes.h"
 #include "drive/rd_bytes.h"
 #include "shared/pull_cost.h"
 #include "shared/stream.h"
@@ -30,22 +31,29 @@ size_t refer_from(const rdmap::StreamConfig& config) {
   return config.llp_completion ? shared::kNeverPull : shared::pull_from(config::options());
 }
 
+// What the driver gets, and as what it knows it besides.
+struct Route {
+  template <class B>
+  Route(std::unique_ptr<B> b) : bytes(std::move(b)) {}
+  Route(std::unique_ptr<drive::RdBytes> b) : rd(b.get()) { bytes = std::move(b); }
+  Route(std::unique_ptr<drive::LoopBytes> b) : loop(b.get()) { bytes = std::move(b); }
+
+  std::unique_ptr<port::ByteStream> bytes;
+  drive::RdBytes* rd = nullptr;
+  drive::LoopBytes* loop = nullptr;
+};
+
 // By TCP; or, where the ends share memory, through that.
-std::unique_ptr<port::ByteStream> make_bytes(engine::Token& token, EstablishedStream& stream,
-                                             QueuePair& qp, drive::RdBytes*& rd) {
-  if (stream.bytes) {
-    rd = stream.bytes.get();
-    return std::move(stream.bytes);
-  }
+Route make_route(engine::Token& token, EstablishedStream& stream, QueuePair& qp) {
+  if (stream.loop) return std::make_unique<drive::LoopBytes>(*stream.loop);
+  if (stream.bytes) return std::move(stream.bytes);
   if (stream.rd) {
     const port::Address own = stream.tcp.local();
     const drive::RdRoute route{
         .from = own.gid(), .scope = own.scope(), .segment = stream.tcp.emss()};
-    auto bytes = std::make_unique<drive::RdBytes>(
+    return std::make_unique<drive::RdBytes>(
         qp.adapter().ports().datagrams(token, stream.rd->own.qpn),
         std::make_unique<port::TcpStream>(std::move(stream.tcp)), route, *stream.rd);
-    rd = bytes.get();
-    return bytes;
   }
   if (!stream.segment) return std::make_unique<port::TcpStream>(std::move(stream.tcp));
   using Role = shared::Stream::Role;
@@ -61,18 +69,19 @@ drive::StreamDriver& open_rc_path(engine::Token& token, EstablishedStream& strea
                                   const RcPathUsers& users) {
   if (stream.bytes) {
     stream.config.emss = stream.bytes->segment();
-  } else {
+  } else if (!stream.loop) {
     prepare(stream.tcp, stream.config);
   }
   SystemRandom random;
   const int fd = stream.tcp.fd();
-  drive::RdBytes* rd = nullptr;
+  Route route = make_route(token, stream, users.qp);
   auto owned = std::make_unique<drive::StreamDriver>(
-      users.owner, make_bytes(token, stream, users.qp, rd), users.consumer, stream.config,
+      users.owner, std::move(route.bytes), users.consumer, stream.config,
       static_cast<uint32_t>(random.next()), token.now());
   drive::StreamDriver& driver = *owned;
   token.runtime().add(token, std::move(owned), fd, true, false);
-  if (rd != nullptr) driver.goes_by(*rd);
+  if (route.rd != nullptr) driver.goes_by(*route.rd);
+  if (route.loop != nullptr) driver.goes_round(*route.loop);
   return driver;
 }
 

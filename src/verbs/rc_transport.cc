@@ -14,6 +14,11 @@ namespace {
 using namespace std::chrono_literals;
 constexpr Duration kLostPeerMost = 1s;
 
+port::Address peer_of(const EstablishedStream& stream) {
+  if (stream.loop) return *stream.loop;
+  return stream.bytes ? stream.bytes->peer() : stream.tcp.peer();
+}
+
 }  // namespace
 
 void RcTransport::adopt(engine::Token& token, EstablishedStream&& stream) {
@@ -26,7 +31,7 @@ void RcTransport::adopt(engine::Token& token, EstablishedStream&& stream) {
   config.min_rnr_timer = qp_.attributes().min_rnr_timer;
   config.counters = {&qp_.counters(), &engine.counter_block()};
   engine.counters().streams_opened.add();
-  const port::Address peer = stream.bytes ? stream.bytes->peer() : stream.tcp.peer();
+  const port::Address peer = peer_of(stream);
   if (peer.length != 0) {
     qp_.counters().peer.set({.address = peer.gid(), .port = peer.port()});
   }

@@ -236,41 +236,6 @@ TEST(TcpStream, FromAnAddressThatIsNotOfThisHost) {
   EXPECT_STREQ(c.error().call, "bind");
 }
 
-TEST(TcpStream, ToItself) {
-  auto s = TcpStream::to_itself(kLoopback);
-  ASSERT_TRUE(s.ok()) << s.error().to_string();
-  ASSERT_TRUE(ready(s->fd(), POLLOUT));
-  EXPECT_EQ(s->connect_result(), 0);
-  EXPECT_EQ(s->local().to_string(), s->peer().to_string());
-  Buffer sent = pattern(100'000, 4);
-  size_t done = 0;
-  Buffer got;
-  while (got.size() < sent.size()) {
-    if (done < sent.size()) {
-      const IoVec v{sent.data() + done, sent.size() - done};
-      done += s->send({&v, 1}).bytes;
-    }
-    Buffer piece(20'000);
-    const IoVec in{piece.data(), piece.size()};
-    const auto t = s->receive({&in, 1});
-    ASSERT_EQ(t.error, 0);
-    got.insert(got.end(), piece.begin(), piece.begin() + static_cast<ptrdiff_t>(t.bytes));
-    if (t.would_block) {
-      ASSERT_TRUE(ready(s->fd(), POLLIN));
-    }
-  }
-  EXPECT_TRUE(got == sent);
-}
-
-TEST(TcpStream, ToItselfOverIpv6) {
-  Gid one;
-  one.raw[15] = 1;
-  auto s = TcpStream::to_itself(one);
-  if (!s.ok()) GTEST_SKIP() << "no IPv6 on this host: " << s.error().to_string();
-  ASSERT_TRUE(ready(s->fd(), POLLOUT));
-  EXPECT_EQ(s->connect_result(), 0);
-}
-
 TEST(TcpStream, TheKernelTellsTheSegmentSize) {
   const Connected c;
   EXPECT_GE(c.a.emss(), 536U);

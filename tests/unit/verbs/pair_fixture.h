@@ -49,13 +49,11 @@ class PairTest : public VerbsTest {
     constexpr uint32_t kRts = kState | kTimeout | kRetryCnt | kRnrRetry | kSqPsn | kMaxQpRdAtomic;
     ASSERT_TRUE(qp.modify(a, kRts).ok());
   }
-  // To itself is enough for requests that send nothing.
+  // With itself.
   static void connect(QueuePair& qp) {
-    auto tcp = port::TcpStream::to_itself(kHere);
-    ASSERT_TRUE(tcp.ok());
     auto h = qp.engine().hold();
     qp.transport().stream_adopter()->adopt(
-        h.token(), {.tcp = std::move(*tcp),
+        h.token(), {.loop = port::Address::from_gid(kHere, port_of(qp.number())),
                     .config = {.mpa = {.extension = true, .ird = 1, .ord = 1}, .initiator = true},
                     .early = {}});
   }

@@ -3,6 +3,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include "port/tcp_listener.h"
 #include "tests/unit/verbs/pair_fixture.h"
 
 namespace weft::verbs {
@@ -19,7 +20,9 @@ int option_of(int fd, int name) {
 TEST_F(PairTest, TheSocketOfAStreamIsPrepared) {
   auto qp = make();
   to_rts(*qp);
-  auto tcp = port::TcpStream::to_itself(kHere);
+  const auto listener = port::TcpListener::listen(port::Address::from_gid(kHere, 0), 1);
+  ASSERT_TRUE(listener.ok());
+  auto tcp = port::TcpStream::connect({}, listener->local());
   ASSERT_TRUE(tcp.ok());
   const int fd = tcp->fd();
   auto h = qp->engine().hold();
