@@ -83,8 +83,10 @@ void update_addresses(CmId& id) {
 }
 
 int take_device(CmId& id) {
-  update_addresses(id);
-  if (id.verbs != nullptr) return 0;
+  if (id.verbs != nullptr) {
+    update_addresses(id);
+    return 0;
+  }
   const SharedDevice* d = shared_device();
   if (d == nullptr) return errno;
   id.verbs = d->verbs;
@@ -92,6 +94,7 @@ int take_device(CmId& id) {
   id.port_num = device::kPort;
   id.route.addr.addr.ibaddr.pkey = htobe16(device::kPkey);
   id.core.set_device(the_core().context_of(d->verbs));
+  update_addresses(id);
   return 0;
 }
 

@@ -53,8 +53,8 @@ Addresses BasicId::addresses() const {
   if (!alive()) return {};
   const auto h = hold_home();
   Addresses a{.source = source_, .destination = destination_};
-  if (source_.valid()) a.source_gid = source_.gid();
-  if (destination_.valid()) a.destination_gid = destination_.gid();
+  if (source_.valid()) a.source_gid = gid_of(source_.gid());
+  if (destination_.valid()) a.destination_gid = gid_of(destination_.gid());
   return a;
 }
 
@@ -250,6 +250,16 @@ int BasicId::migrate(Channel& to, uint64_t& taken) {
   return 0;
 }
 
+Gid BasicId::gid_of(const Gid& address) const {
+  if (device_ == nullptr || !device::is_loopback(address)) return address;
+  const device::Device& d = device_->device();
+  if (d.find(address) != nullptr) return address;
+  const auto own = std::find_if(d.gids.begin(), d.gids.end(), [&](const device::GidEntry& e) {
+    return e.gid.is_ipv4() == address.is_ipv4();
+  });
+  return own != d.gids.end() ? own->gid : address;
+}
+
 verbs::AddressVector BasicId::vector_to(const Gid& gid) const {
   const device::Device& d = device_->device();
   const Gid own = source_.gid();
@@ -260,7 +270,7 @@ verbs::AddressVector BasicId::vector_to(const Gid& gid) const {
   }
   verbs::AddressVector v;
   v.global = true;
-  v.dgid = gid;
+  v.dgid = gid_of(gid);
   v.sgid_index = source == nullptr ? uint8_t{0} : static_cast<uint8_t>(source - d.gids.data());
   v.hop_limit = 64;
   v.traffic_class = type_of_service_.value_or(0);

@@ -84,6 +84,9 @@ class BasicId : public Id, protected engine::EventHandler {
               ConnectionParameters parameters = {}, std::optional<DatagramPeer> peer = {},
               void* join = nullptr);
   void set_under_way(bool on);
+  // As programs know it: the device's own for a loopback address, which is no device's, as the
+  // kernel's rdma_cm tells it.
+  Gid gid_of(const Gid& address) const;
   // From here to `gid`. With a device only.
   verbs::AddressVector vector_to(const Gid& gid) const;
 
