@@ -13,18 +13,18 @@
 #include "cli/output.h"
 #include "cli/stop.h"
 #include "doctor/checks.h"
-#include "doctor/examination.h"
 #include "doctor/listener.h"
 #include "doctor/local_port.h"
 #include "doctor/path_checks.h"
+#include "doctor/path_probe.h"
 #include "doctor/route.h"
 #include "kit/json_text.h"
 
 namespace weft::doctor {
 namespace {
 
-constexpr int kLife = 3600;  // seconds, of a listener
-constexpr std::chrono::milliseconds kConnectPatience{3000};
+constexpr int kLifetime = 3600;  // seconds, of a listener
+constexpr std::chrono::milliseconds kConnectTimeout{3000};
 
 struct Options {
   std::string peer;
@@ -32,7 +32,7 @@ struct Options {
   uint16_t port = kDoctorPort;
   uint16_t connect = 0;
   uint16_t local_port = 0;
-  int life = kLife;
+  int lifetime = kLifetime;
   bool json = false;
 };
 
@@ -40,14 +40,14 @@ void append(std::vector<Finding>& to, std::vector<Finding>&& more) {
   std::move(more.begin(), more.end(), std::back_inserter(to));
 }
 
-// The way to the first of the addresses at which a doctor answers.
-std::vector<Finding> examine_first(const std::vector<port::Address>& addresses,
-                                   const std::vector<RouteFacts>& routes, const Options& options) {
+// Tests the path to the first of the addresses at which a doctor answers.
+std::vector<Finding> probe_first(const std::vector<port::Address>& addresses,
+                                 const std::vector<RouteFacts>& routes, const Options& options) {
   std::string why = "no way there";
   for (size_t i = 0; i < addresses.size(); ++i) {
     if (!routes[i].error.empty()) continue;
     try {
-      std::vector<Finding> findings = check_path(examine(addresses[i], routes[i].interface));
+      std::vector<Finding> findings = check_path(probe_path(addresses[i], routes[i].interface));
       if (addresses.size() > 1) {
         findings.push_back({Severity::note, "path",
                             fmt::format("{} has several addresses, and only the way to {} was "
@@ -79,16 +79,16 @@ std::vector<Finding> check_peer(const Options& options) {
   for (size_t i = 0; i < routes.size(); ++i) {
     if (any && !routes[i].error.empty()) findings[i].severity = Severity::note;
   }
-  if (any) append(findings, examine_first(addresses, routes, options));
+  if (any) append(findings, probe_first(addresses, routes, options));
   for (size_t i = 0; i < routes.size() && options.connect != 0; ++i) {
     if (!routes[i].error.empty()) continue;
     addresses[i].set_port(options.connect);
-    findings.push_back(check_connection(addresses[i], kConnectPatience));
+    findings.push_back(check_connection(addresses[i], kConnectTimeout));
   }
   return findings;
 }
 
-int examine(const Options& options) {
+int run_checks(const Options& options) {
   std::vector<Finding> findings = check_all(gather_facts());
   if (options.local_port != 0) findings.push_back(check_local_port(options.local_port));
   if (!options.peer.empty()) append(findings, check_peer(options));
@@ -99,7 +99,7 @@ int examine(const Options& options) {
 }
 
 // Throws nothing: a listener goes on if nobody reads what it says.
-void say(const std::string& sentence) {
+void log(const std::string& sentence) {
   cli::write_output(sentence + "\n");
 }
 
@@ -114,17 +114,17 @@ std::vector<std::string> own_addresses() {
 int listen(const Options& options) {
   cli::catch_stop_signals();
   try {
-    Listener listener(options.port, say);
+    Listener listener(options.port, log);
     const std::vector<std::string> own = own_addresses();
-    say(fmt::format(
+    log(fmt::format(
         "listens on port {} (TCP and UDP), and on port {} as programs on weft do, for "
         "{} seconds; Ctrl-C ends it. On the other host:\n"
         "    weft doctor --peer {}{}",
-        listener.port(), listener.program_port(), options.life,
+        listener.port(), listener.program_port(), options.lifetime,
         own.empty() ? "ADDRESS" : own.front(),
         listener.port() == kDoctorPort ? "" : fmt::format(" --port {}", listener.port())));
-    if (own.size() > 1) say(fmt::format("This host's addresses: {}", fmt::join(own, ", ")));
-    listener.run(cli::stop_descriptor(), std::chrono::seconds{options.life});
+    if (own.size() > 1) log(fmt::format("This host's addresses: {}", fmt::join(own, ", ")));
+    listener.run(cli::stop_descriptor(), std::chrono::seconds{options.lifetime});
     return 0;
   } catch (const kit::Failure& failed) {
     fmt::print(stderr, "weft doctor --listen: {}\n", failed.what());
@@ -153,8 +153,8 @@ void add_doctor_command(CLI::App& weft, int& status) {
           ->type_name("PORT")
           ->check(cli::between(1, 65535));
   command
-      ->add_option("--for", options->life,
-                   fmt::format("With --listen: end after so long (default {})", kLife))
+      ->add_option("--for", options->lifetime,
+                   fmt::format("With --listen: end after so long (default {})", kLifetime))
       ->type_name("SECONDS")
       ->check(cli::between(1, 7 * 24 * 3600))
       ->needs(listen_flag);
@@ -190,7 +190,7 @@ void add_doctor_command(CLI::App& weft, int& status) {
     if (port->count() != 0 && options->peer.empty() && !options->listen) {
       throw CLI::RequiresError("--port", "--peer or --listen");
     }
-    status = options->listen ? listen(*options) : examine(*options);
+    status = options->listen ? listen(*options) : run_checks(*options);
   });
 }
 

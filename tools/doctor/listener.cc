@@ -43,20 +43,21 @@ uint64_t from_hex(const std::string& text) {
 
 }  // namespace
 
-Listener::Visitor::Visitor(port::TcpStream stream) : control(std::move(stream)), heard(now()) {
+Listener::Connection::Connection(port::TcpStream stream)
+    : control(std::move(stream)), last_received(now()) {
   control.stream().keep_calls_apart();
 }
 
-Listener::Door Listener::any_door() {
+Listener::Endpoint Listener::open_any_endpoint() {
   auto claim = port::claim_port();
   if (!claim.ok()) {
     throw kit::Failure(
         fmt::format("no port as programs on weft have them: {}", claim.error().to_string()));
   }
-  return {claim->number, std::move(claim->tcp), UdpEnd{std::move(claim->udp)}};
+  return {claim->number, std::move(claim->tcp), ProbeSocket{std::move(claim->udp)}};
 }
 
-Listener::Door Listener::open_door(uint16_t number) {
+Listener::Endpoint Listener::open_endpoint(uint16_t number) {
   int family = AF_INET6;
   auto udp = port::bind_udp(port::Address::any(family, number));
   if (!udp.ok() && udp.error().code != EADDRINUSE) {
@@ -66,184 +67,188 @@ Listener::Door Listener::open_door(uint16_t number) {
   if (!udp.ok()) no_port(number, udp.error());
   auto tcp = port::TcpListener::listen(port::Address::any(family, number), kBacklog);
   if (!tcp.ok()) no_port(number, tcp.error());
-  return {number, std::move(*tcp), UdpEnd{std::move(*udp)}};
+  return {number, std::move(*tcp), ProbeSocket{std::move(*udp)}};
 }
 
-Listener::Listener(uint16_t number, Say say)
-    : say_(std::move(say)), doors_{number == 0 ? any_door() : open_door(number), any_door()} {}
+Listener::Listener(uint16_t number, Log log)
+    : log_(std::move(log)),
+      endpoints_{number == 0 ? open_any_endpoint() : open_endpoint(number), open_any_endpoint()} {}
 
 int Listener::time_left(Time end) const {
-  // Often enough to see who has fallen silent.
+  // Often enough to notice idle connections.
   constexpr auto kLook = std::chrono::seconds{1};
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(std::min<Duration>(end - now(), kLook));
   return static_cast<int>(std::max<int64_t>(left.count(), 0));
 }
 
-void Listener::run(int stop, std::chrono::seconds life) {
-  const Time end = now() + life;
+void Listener::run(int stop, std::chrono::seconds lifetime) {
+  const Time end = now() + lifetime;
   std::vector<pollfd> watched;
   while (now() < end) {
     watched.assign({{stop, POLLIN, 0}});
-    // Others wait in the kernel's queue.
-    const bool room = visitors_.size() < kMostVisitors;
-    for (const Door& door : doors_) {
-      watched.push_back({door.udp.fd(), POLLIN, 0});
-      watched.push_back({room ? door.tcp.fd() : -1, POLLIN, 0});
+    // Further connections wait in the kernel's backlog.
+    const bool room = connections_.size() < kMostConnections;
+    for (const Endpoint& endpoint : endpoints_) {
+      watched.push_back({endpoint.udp.fd(), POLLIN, 0});
+      watched.push_back({room ? endpoint.tcp.fd() : -1, POLLIN, 0});
     }
-    const size_t first_visitor = watched.size();
-    for (const Visitor& v : visitors_) {
-      // Who does not take answers is asked for no more questions.
-      const short events = v.control.unsent() ? POLLOUT : POLLIN;
-      watched.push_back({v.control.fd(), events, 0});
+    const size_t first_connection = watched.size();
+    for (const Connection& c : connections_) {
+      // A client that does not read its replies may send no more requests.
+      const short events = c.control.unsent() ? POLLOUT : POLLIN;
+      watched.push_back({c.control.fd(), events, 0});
     }
     if (poll(watched.data(), watched.size(), time_left(end)) < 0 && errno != EINTR) {
       throw kit::Failure(fmt::format("poll: {}", std::strerror(errno)));
     }
     if (watched[0].revents != 0) return;
-    // Datagrams first: a question over TCP is about those that were sent before it.
-    for (Door& door : doors_) take_datagrams(door);
-    size_t i = first_visitor;
-    for (auto v = visitors_.begin(); v != visitors_.end(); ++i) {
-      const bool stays = serve(*v, watched[i].revents != 0) && now() - v->heard < kSilence;
+    // Datagrams first: a request over TCP is about those that were sent before it.
+    for (Endpoint& endpoint : endpoints_) receive_datagrams(endpoint);
+    size_t i = first_connection;
+    for (auto c = connections_.begin(); c != connections_.end(); ++i) {
+      const bool stays =
+          serve(*c, watched[i].revents != 0) && now() - c->last_received < kIdleTimeout;
       if (stays) {
-        ++v;
+        ++c;
       } else {
-        // A segment that vanishes would be sent again for minutes. Others may still have to read
-        // why.
-        if (v->token != 0) v->control.stream().reset();
-        v = visitors_.erase(v);
+        // The kernel would retransmit a segment that vanishes for minutes. A control connection is
+        // closed in order: the client may still have to read why.
+        if (c->token != 0) c->control.stream().reset();
+        c = connections_.erase(c);
       }
     }
-    for (size_t d = 0; d < doors_.size(); ++d) {
-      if (watched[2 + 2 * d].revents != 0) let_in(doors_[d]);
+    for (size_t d = 0; d < endpoints_.size(); ++d) {
+      if (watched[2 + 2 * d].revents != 0) accept_connections(endpoints_[d]);
     }
   }
 }
 
-void Listener::let_in(Door& door) {
-  while (visitors_.size() < kMostVisitors) {
-    auto stream = door.tcp.accept();
+void Listener::accept_connections(Endpoint& endpoint) {
+  while (connections_.size() < kMostConnections) {
+    auto stream = endpoint.tcp.accept();
     if (!stream) return;
-    visitors_.emplace_back(std::move(*stream));
+    connections_.emplace_back(std::move(*stream));
   }
 }
 
-void Listener::take_datagrams(Door& door) {
-  door.udp.receive([&](const UdpEnd::Came& datagram) {
-    if (Session* session = session_of(datagram.probe.token)) session->came(datagram, door.udp);
+void Listener::receive_datagrams(Endpoint& endpoint) {
+  endpoint.udp.receive([&](const ProbeSocket::Received& datagram) {
+    if (Session* session = session_of(datagram.probe.token))
+      session->handle(datagram, endpoint.udp);
   });
 }
 
 Session* Listener::session_of(uint64_t token) {
-  for (Visitor& v : visitors_) {
-    if (v.session && v.session->token() == token) return &*v.session;
+  for (Connection& c : connections_) {
+    if (c.session && c.session->token() == token) return &*c.session;
   }
   return nullptr;
 }
 
 // False: the connection is done with.
-bool Listener::serve(Visitor& v, bool readable) {
-  if (!v.control.flush()) return false;
+bool Listener::serve(Connection& c, bool readable) {
+  if (!c.control.flush()) return false;
   if (!readable) return true;
-  v.heard = now();
-  if (v.control.unsent()) return true;
-  if (v.taking) return take_segment(v);
+  c.last_received = now();
+  if (c.control.unsent()) return true;
+  if (c.receiving) return receive_segment(c);
   try {
-    return converse(v);
+    return handle_messages(c);
   } catch (const std::exception& problem) {
-    say_(fmt::format("{}: {}", v.control.stream().peer().to_string(), problem.what()));
+    log_(fmt::format("{}: {}", c.control.stream().peer().to_string(), problem.what()));
     return false;
   }
 }
 
-bool Listener::converse(Visitor& v) {
-  const bool open = v.control.fetch();
-  while (!v.taking) {
-    const auto document = v.control.next();
+bool Listener::handle_messages(Connection& c) {
+  const bool open = c.control.fetch();
+  while (!c.receiving) {
+    const auto document = c.control.next();
     if (!document) break;
-    if (v.session) {
-      if (!v.control.send(answer(v, *document))) return false;
+    if (c.session) {
+      if (!c.control.send(reply_to(c, *document))) return false;
     } else if (document->contains("trial")) {
-      begin_trial(v, *document);
+      begin_segment_test(c, *document);
     } else {
-      introduce(v, *document);
+      open_session(c, *document);
     }
   }
-  if (v.taking) return take_segment(v);
-  if (!open && v.session) {
-    say_(fmt::format("{} is done", v.control.stream().peer().to_string()));
+  if (c.receiving) return receive_segment(c);
+  if (!open && c.session) {
+    log_(fmt::format("{} is done", c.control.stream().peer().to_string()));
   }
   return open;
 }
 
-void Listener::introduce(Visitor& v, const nlohmann::json& greeting) {
-  const port::TcpStream& stream = v.control.stream();
+void Listener::open_session(Connection& c, const nlohmann::json& greeting) {
+  const port::TcpStream& stream = c.control.stream();
   if (kit::number_at<uint32_t>(greeting, "weft_doctor") != kDoctorVersion) {
-    v.control.send({{"error", "another version of weft doctor"}, {"weft_doctor", kDoctorVersion}});
+    c.control.send({{"error", "another version of weft doctor"}, {"weft_doctor", kDoctorVersion}});
     throw kit::Failure("another version of weft doctor");
   }
-  const auto sessions = std::count_if(visitors_.begin(), visitors_.end(),
-                                      [](const Visitor& o) { return o.session.has_value(); });
+  const auto sessions = std::count_if(connections_.begin(), connections_.end(),
+                                      [](const Connection& o) { return o.session.has_value(); });
   if (static_cast<size_t>(sessions) >= kMostSessions) {
-    v.control.send({{"error", "too many examine this host at the same time"}});
+    c.control.send({{"error", "too many examine this host at the same time"}});
     throw kit::Failure("too many examine this host at the same time");
   }
-  v.session.emplace(random64(), random64());
+  c.session.emplace(random64(), random64());
   const port::Address local = stream.local();
   const uint32_t known = mtu_towards(stream.peer());
-  v.control.send({{"weft_doctor", kDoctorVersion},
-                  {"token", in_hex(v.session->token())},
+  c.control.send({{"weft_doctor", kDoctorVersion},
+                  {"token", in_hex(c.session->token())},
                   {"you", stream.peer().to_string()},
                   {"me", local.to_string()},
                   {"program_port", program_port()},
                   {"mtu", std::max(known, interface_mtu(local.gid(), known))}});
-  say_(fmt::format("{} examines the way to {}", stream.peer().to_string(), local.to_string()));
+  log_(fmt::format("{} examines the way to {}", stream.peer().to_string(), local.to_string()));
 }
 
 // A connection that belongs to a session, and carries one segment.
-void Listener::begin_trial(Visitor& v, const nlohmann::json& request) {
+void Listener::begin_segment_test(Connection& c, const nlohmann::json& request) {
   const uint64_t token = from_hex(request.at("trial").get<std::string>());
-  if (v.token != 0 || session_of(token) == nullptr) throw kit::Failure("a trial without a session");
-  v.token = token;
-  v.id = kit::number_at<uint64_t>(request, "id");
+  if (c.token != 0 || session_of(token) == nullptr)
+    throw kit::Failure("a segment test without a session");
+  c.token = token;
+  c.id = kit::number_at<uint64_t>(request, "id");
   const bool gives = request.contains("give");
   uint64_t bytes = kit::number_at(request, gives ? "give" : "take", kMostSegment);
   if (!gives) {
-    v.to_take = bytes;
-    v.taking = true;
-    v.taken = v.control.take_rest().size();
-    v.control.send({{"ready", true}});
+    c.wanted = bytes;
+    c.receiving = true;
+    c.received = c.control.take_rest().size();
+    c.control.send({{"ready", true}});
     return;
   }
-  if (bytes == 0) bytes = segment_state(v.control.stream()).mss;
-  v.control.send({{"giving", bytes}});
-  v.control.send_text(std::string(bytes, 'w'));
+  if (bytes == 0) bytes = segment_state(c.control.stream()).mss;
+  c.control.send({{"giving", bytes}});
+  c.control.send_text(std::string(bytes, 'w'));
 }
 
-bool Listener::take_segment(Visitor& v) {
+bool Listener::receive_segment(Connection& c) {
   std::array<std::byte, 65'536> piece;
   const IoVec place{piece.data(), piece.size()};
   bool open = true;
   while (open) {
-    const auto t = v.control.stream().receive({&place, 1});
+    const auto t = c.control.stream().receive({&place, 1});
     if (t.would_block) break;
     open = !t.end && t.error == 0;
-    v.taken += t.bytes;
+    c.received += t.bytes;
   }
-  if (v.to_take != 0 && v.taken >= v.to_take) {
-    open = v.control.send({{"taken", v.taken}}) && open;
-    v.to_take = 0;
+  if (c.wanted != 0 && c.received >= c.wanted) {
+    open = c.control.send({{"taken", c.received}}) && open;
+    c.wanted = 0;
   }
   return open;
 }
 
-nlohmann::json Listener::answer(Visitor& v, const nlohmann::json& question) {
-  if (question.at("ask") != "stream")
-    return v.session->answer(question, v.control.stream(), doors_[0].udp);
-  const uint64_t id = kit::number_at<uint64_t>(question, "id");
-  for (const Visitor& o : visitors_) {
-    if (o.token != v.session->token() || o.id != id) continue;
+nlohmann::json Listener::reply_to(Connection& c, const nlohmann::json& request) {
+  if (request.at("ask") != "stream")
+    return c.session->reply_to(request, c.control.stream(), endpoints_[0].udp);
+  const uint64_t id = kit::number_at<uint64_t>(request, "id");
+  for (const Connection& o : connections_) {
+    if (o.token != c.session->token() || o.id != id) continue;
     const SegmentState state = segment_state(o.control.stream());
     return {{"retransmits", state.unacknowledged != 0 ? state.retransmits : 0},
             {"packet", state.packet}};

@@ -9,19 +9,20 @@ namespace {
 // Of a hundred datagrams: from here on connections over UDP do not work as their programs expect.
 constexpr uint32_t kManyLost = 10;
 
-constexpr size_t index_of(Way way) {
-  return static_cast<size_t>(way);
+constexpr size_t index_of(Direction direction) {
+  return static_cast<size_t>(direction);
 }
-const char* towards(Way way) {
-  return way == Way::there ? "to the peer" : "from the peer";
+const char* towards(Direction direction) {
+  return direction == Direction::to_peer ? "to the peer" : "from the peer";
 }
-std::string named(const char* what, Way way) {
-  return fmt::format("{}-{}", what, way == Way::there ? "there" : "back");
+std::string named(const char* what, Direction direction) {
+  return fmt::format("{}-{}", what, direction == Direction::to_peer ? "there" : "back");
 }
 
-// The interface that sends too much, as far as this side can name it.
-std::string mtu_remedy(const PathFacts& f, Way way, uint32_t carries) {
-  const std::string device = way == Way::there && !f.interface.empty() ? f.interface : "DEVICE";
+// Names the interface whose MTU is too large, if it is this side's.
+std::string mtu_remedy(const PathFacts& f, Direction direction, uint32_t carries) {
+  const std::string device =
+      direction == Direction::to_peer && !f.interface.empty() ? f.interface : "DEVICE";
   return fmt::format(
       "as root, on both hosts: ip link set dev {} mtu {}. Or have the firewalls on the way let "
       "ICMP pass that says 'fragmentation needed' (IPv6: 'packet too big'). For RC alone: sysctl "
@@ -29,11 +30,11 @@ std::string mtu_remedy(const PathFacts& f, Way way, uint32_t carries) {
       device, carries);
 }
 
-// Does the kernel of the side that sends know by now that the way carries less than its interface?
-bool told(const PathFacts& f, Way way) {
-  const uint32_t known = f.known_mtu[index_of(way)];
-  const uint32_t most = f.datagrams[index_of(way)].most;
-  const SegmentFacts& s = f.segments[index_of(way)];
+// Does the sending kernel know by now that the path carries less than its interface?
+bool told(const PathFacts& f, Direction direction) {
+  const uint32_t known = f.known_mtu[index_of(direction)];
+  const uint32_t most = f.datagrams[index_of(direction)].most;
+  const SegmentFacts& s = f.segments[index_of(direction)];
   return (known != 0 && known < most) ||
          (s.outcome == SegmentFacts::Outcome::passed && s.after < s.full);
 }
@@ -91,35 +92,36 @@ Finding check_program_port(const PathFacts& f) {
     return {Severity::problem, "ports", fmt::format("TCP does not pass to {}", port), remedy};
   }
   if (!f.program_udp) {
-    const bool at_all = f.datagrams[index_of(Way::there)].passes;
+    const bool at_all = f.datagrams[index_of(Direction::to_peer)].passes;
     return {at_all ? Severity::problem : Severity::note, "ports",
             fmt::format("TCP passes to {}; UDP does not", port), remedy};
   }
   return {Severity::ok, "ports", fmt::format("TCP and UDP pass to {}", port), ""};
 }
 
-Finding check_segments(const PathFacts& f, Way way) {
+Finding check_segments(const PathFacts& f, Direction direction) {
   using Outcome = SegmentFacts::Outcome;
-  const SegmentFacts& s = f.segments[index_of(way)];
-  const std::string check = named("tcp", way);
+  const SegmentFacts& s = f.segments[index_of(direction)];
+  const std::string check = named("tcp", direction);
   switch (s.outcome) {
     case Outcome::passed:
-      if (told(f, way)) {
+      if (told(f, direction)) {
         return {Severity::ok, check,
                 fmt::format("TCP {}: the path carries packets of {} bytes, the interface allows "
                             "{}; a router says so, and TCP heeds it",
-                            towards(way), s.after, f.datagrams[index_of(way)].most),
+                            towards(direction), s.after, f.datagrams[index_of(direction)].most),
                 ""};
       }
       return {Severity::ok, check,
-              fmt::format("TCP {}: full segments pass, packets of {} bytes", towards(way), s.full),
+              fmt::format("TCP {}: full segments pass, packets of {} bytes", towards(direction),
+                          s.full),
               ""};
     case Outcome::vanished:
       if (s.largest == 0) {
         return {Severity::problem, check,
                 fmt::format("TCP {}: full segments (packets of {} bytes) vanish, and smaller ones, "
                             "too. Connections come up and hang with the first message",
-                            towards(way), s.full),
+                            towards(direction), s.full),
                 "look for a firewall that drops packets with data, and at 'ip -s link' of the "
                 "interfaces on the way"};
       }
@@ -127,27 +129,28 @@ Finding check_segments(const PathFacts& f, Way way) {
               fmt::format("TCP {}: full segments (packets of {} bytes) vanish, those of {} bytes "
                           "pass, and nobody says so. Connections come up and hang with the first "
                           "large message",
-                          towards(way), s.full, s.largest),
-              mtu_remedy(f, way, s.largest)};
+                          towards(direction), s.full, s.largest),
+              mtu_remedy(f, direction, s.largest)};
     case Outcome::unclear:
       return {Severity::untested, check,
               fmt::format("TCP {}: a full segment was neither acknowledged nor seen to vanish",
-                          towards(way)),
+                          towards(direction)),
               "try again when the hosts have less to do"};
     case Outcome::untested:
       break;
   }
-  return {Severity::untested, check, fmt::format("TCP {}: segments were not tested", towards(way)),
+  return {Severity::untested, check,
+          fmt::format("TCP {}: segments were not tested", towards(direction)),
           "see 'listener' above"};
 }
 
-Finding check_datagrams(const PathFacts& f, Way way) {
-  const DatagramFacts& d = f.datagrams[index_of(way)];
-  const std::string check = named("udp", way);
+Finding check_datagrams(const PathFacts& f, Direction direction) {
+  const DatagramFacts& d = f.datagrams[index_of(direction)];
+  const std::string check = named("udp", direction);
   if (!d.passes) {
     return {Severity::problem, check,
             fmt::format("UDP {}: no datagram arrives. UC and UD cannot work; RC needs TCP alone",
-                        towards(way)),
+                        towards(direction)),
             "a firewall on the way, or on one of the hosts, drops UDP: see 'nft list ruleset'. Let "
             "it pass on all ports of net.ipv4.ip_local_port_range"};
   }
@@ -155,48 +158,49 @@ Finding check_datagrams(const PathFacts& f, Way way) {
     return {Severity::untested, check,
             fmt::format("UDP {}: small datagrams pass; larger ones were not tested, for UDP to the "
                         "peer does not pass",
-                        towards(way)),
+                        towards(direction)),
             "mend that first"};
   }
   if (!narrow(d)) {
     return {Severity::ok, check,
             fmt::format("UDP {}: packets of up to {} bytes pass, all that the interface allows",
-                        towards(way), d.largest),
+                        towards(direction), d.largest),
             ""};
   }
-  if (told(f, way)) {
+  if (told(f, direction)) {
     return {Severity::note, check,
             fmt::format("UDP {}: packets of up to {} bytes pass, the interface allows {}. A router "
                         "says so, and UC finds it out; UD goes by the interface and loses larger "
                         "messages",
-                        towards(way), d.largest, d.most),
-            mtu_remedy(f, way, d.largest)};
+                        towards(direction), d.largest, d.most),
+            mtu_remedy(f, direction, d.largest)};
   }
   return {Severity::problem, check,
           fmt::format("UDP {}: packets of more than {} bytes vanish, the interface allows {}, and "
                       "nobody says so. UD loses larger messages",
-                      towards(way), d.largest, d.most),
-          mtu_remedy(f, way, d.largest)};
+                      towards(direction), d.largest, d.most),
+          mtu_remedy(f, direction, d.largest)};
 }
 
-Finding check_loss(const DatagramFacts& d, Way way) {
-  const std::string check = named("loss", way);
+Finding check_loss(const DatagramFacts& d, Direction direction) {
+  const std::string check = named("loss", direction);
   if (d.lost == 0) {
     return {Severity::ok, check,
-            fmt::format("UDP {}: {} of {} datagrams arrived", towards(way), d.sent, d.sent), ""};
+            fmt::format("UDP {}: {} of {} datagrams arrived", towards(direction), d.sent, d.sent),
+            ""};
   }
   const double percent = 100.0 * d.lost / d.sent;
   return {percent >= kManyLost ? Severity::problem : Severity::note, check,
           fmt::format("UDP {}: {} of {} datagrams were lost ({:.1f} %). RC slows down; UC and UD "
                       "lose messages",
-                      towards(way), d.lost, d.sent, percent),
+                      towards(direction), d.lost, d.sent, percent),
           "look at 'ip -s link' and 'nstat -az UdpRcvbufErrors' on both hosts, and at what else "
           "uses the way"};
 }
 
 Finding check_fragments(const PathFacts& f) {
-  const DatagramFacts& there = f.datagrams[index_of(Way::there)];
-  const DatagramFacts& back = f.datagrams[index_of(Way::back)];
+  const DatagramFacts& there = f.datagrams[index_of(Direction::to_peer)];
+  const DatagramFacts& back = f.datagrams[index_of(Direction::from_peer)];
   if (!there.fragments || !back.fragments) {
     return {Severity::untested, "fragments", "fragments of IP were not tested: see UDP above",
             "mend that first"};
@@ -214,8 +218,8 @@ Finding check_fragments(const PathFacts& f) {
 }
 
 Finding check_marks(const PathFacts& f) {
-  const auto& there = f.datagrams[index_of(Way::there)].tos;
-  const auto& back = f.datagrams[index_of(Way::back)].tos;
+  const auto& there = f.datagrams[index_of(Direction::to_peer)].tos;
+  const auto& back = f.datagrams[index_of(Direction::from_peer)].tos;
   if (!there || !back) {
     return {Severity::untested, "marks", "marks of packets (DSCP, ECN) were not tested",
             "see UDP above"};
@@ -237,13 +241,14 @@ std::vector<Finding> check_path(const PathFacts& f) {
   std::vector<Finding> findings{check_answer(f)};
   if (f.own_seen.empty()) return findings;
   findings.push_back(check_translation(f));
-  for (const Way way : {Way::there, Way::back}) findings.push_back(check_segments(f, way));
+  for (const Direction direction : {Direction::to_peer, Direction::from_peer})
+    findings.push_back(check_segments(f, direction));
   if (!f.failed.empty()) return findings;
   findings.push_back(check_program_port(f));
-  for (const Way way : {Way::there, Way::back}) {
-    findings.push_back(check_datagrams(f, way));
-    const DatagramFacts& d = f.datagrams[index_of(way)];
-    if (d.passes && d.sent != 0) findings.push_back(check_loss(d, way));
+  for (const Direction direction : {Direction::to_peer, Direction::from_peer}) {
+    findings.push_back(check_datagrams(f, direction));
+    const DatagramFacts& d = f.datagrams[index_of(direction)];
+    if (d.passes && d.sent != 0) findings.push_back(check_loss(d, direction));
   }
   findings.push_back(check_fragments(f));
   findings.push_back(check_marks(f));

@@ -1,4 +1,4 @@
-// Judging what an examination found: what would stop a connection to this peer. Pure.
+// Judges the facts about the path to a peer: what would stop a connection to this peer. Pure.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace weft::doctor {
 
-// All of them. Where the examination ended early, a finding names what was not tested.
+// All of them. If the tests ended early, a finding names what was not tested.
 std::vector<Finding> check_path(const PathFacts& facts);
 
-// No doctor answers at the peer, for the reason `why`: nothing of the way was tested.
+// No doctor answers at the peer, for the reason `why`: nothing of the path was tested.
 Finding path_not_tested(const std::string& peer, uint16_t port, const std::string& why);
 
 }  // namespace weft::doctor

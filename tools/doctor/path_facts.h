@@ -1,4 +1,4 @@
-// What an examination found out about the way to a peer (examination.h). path_checks.h judges it.
+// What was found out about the path to a peer (path_probe.h). path_checks.h judges it.
 #pragma once
 
 #include <array>
@@ -8,24 +8,23 @@
 
 namespace weft::doctor {
 
-// Seen from here: to the peer, or from it.
-enum class Way : uint8_t { there, back };
+enum class Direction : uint8_t { to_peer, from_peer };
 
-// TCP segments of one way.
+// TCP segments in one direction.
 struct SegmentFacts {
   enum class Outcome : uint8_t {
     untested,
     passed,    // a segment of full size was acknowledged
-    vanished,  // it was not, however often the kernel sent it again, while small ones were
+    vanished,  // it was not, however often the kernel retransmitted it, while small ones were
     unclear,   // neither was seen in the time for it
   };
   Outcome outcome = Outcome::untested;
   uint32_t full = 0;     // IP packet with a full segment, bytes
   uint32_t largest = 0;  // the largest IP packet that passed; where it `vanished`
-  uint32_t after = 0;    // packet of a full segment after the trial: less where the path told
+  uint32_t after = 0;    // packet of a full segment after the test: less if a router said so
 };
 
-// UDP datagrams of one way.
+// UDP datagrams in one direction.
 struct DatagramFacts {
   bool passes = false;   // small ones
   uint32_t most = 0;     // IP packet that the sender's interface allows, bytes
@@ -42,23 +41,22 @@ inline constexpr uint8_t kMarks = 0x2a;
 struct PathFacts {
   std::string peer;    // address
   uint16_t port = 0;   // of the listening doctor
-  std::string failed;  // why the examination ended early, or empty
+  std::string failed;  // why the tests ended early, or empty
 
-  // Addresses with ports. Where nothing translates, each pair is equal.
-  std::string own, own_seen;          // of this end of the TCP connection: known here, seen there
+  // Addresses with ports. Without translation each pair is equal.
+  std::string own, own_seen;  // of this end of the TCP connection: as known here, seen there
   std::string own_udp, own_udp_seen;  // of this end's UDP socket, likewise
-  std::string peer_own, dialed;       // of the other end: known there, used here
+  std::string peer_own, dialed;       // of the peer: as known there, used here
 
   uint16_t program_port = 0;  // as programs on weft have them: of ip_local_port_range
   int program_tcp = 0;        // errno of a connection to it
-  bool program_udp = false;   // whether a hail to it was answered
+  bool program_udp = false;   // whether a ping to it was answered
 
-  std::string interface;  // of this host, by which the way leaves
-  // What the kernel of the side that sends believes of the way after all, by Way; bytes, 0:
-  // unknown.
+  std::string interface;  // of this host, that leads to the peer
+  // The sending kernel's path MTU after the tests, by Direction; bytes, 0: unknown.
   std::array<uint32_t, 2> known_mtu{};
-  std::array<SegmentFacts, 2> segments;    // by Way
-  std::array<DatagramFacts, 2> datagrams;  // by Way
+  std::array<SegmentFacts, 2> segments;    // by Direction
+  std::array<DatagramFacts, 2> datagrams;  // by Direction
 };
 
 }  // namespace weft::doctor

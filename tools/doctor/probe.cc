@@ -52,7 +52,7 @@ std::optional<Probe> Probe::parse(std::span<const std::byte> datagram) {
     return std::nullopt;
   }
   const auto kind = get<uint8_t>(datagram, 5);
-  if (kind < static_cast<uint8_t>(Kind::hail) || kind > static_cast<uint8_t>(Kind::probe)) {
+  if (kind < static_cast<uint8_t>(Kind::ping) || kind > static_cast<uint8_t>(Kind::probe)) {
     return std::nullopt;
   }
   for (size_t i = kProbeHeader; i < datagram.size(); ++i) {

@@ -1,13 +1,13 @@
-// The datagrams that two doctors exchange. 64 bytes of header, big-endian, and behind it bytes that
-// differ from one to the next:
+// The datagrams that two doctors exchange: a header of 64 bytes, big-endian, and behind it bytes
+// that differ from one to the next:
 //
 //    0  magic "WFDR"      4  version 1    5  kind       6  0, 0
-//    8  token of the session              16  cookie (hail_answer), else 0
+//    8  token of the session              16  cookie (ping_reply), else 0
 //   24  round            28  id          32  size of the datagram
-//   36  address that the hail came from, as a GID      52  its port      54  0
+//   36  source address of the ping, as a GID           52  its port      54  0
 //
-// A `hail` is answered by a `hail_answer` of 64 bytes, a `probe` by nothing: what came is asked for
-// over TCP. A datagram whose token nobody knows is dropped.
+// A `ping` is answered by a `ping_reply` of 64 bytes, a `probe` by nothing: the client asks over
+// TCP what arrived. A datagram with an unknown token is dropped.
 #pragma once
 
 #include <cstddef>
@@ -25,10 +25,10 @@ inline constexpr size_t kProbeHeader = 64;
 inline constexpr size_t kMostDatagram = wire::kMaxUdpPayload;
 
 struct Probe {
-  enum class Kind : uint8_t { hail = 1, hail_answer = 2, probe = 3 };
+  enum class Kind : uint8_t { ping = 1, ping_reply = 2, probe = 3 };
   Kind kind = Kind::probe;
   uint64_t token = 0;
-  uint64_t cookie = 0;  // shows, said over TCP, that its sender hears what is sent to its address
+  uint64_t cookie = 0;  // proves, sent back over TCP, that the client receives at its address
   uint32_t round = 0;   // grows from one burst to the next
   uint32_t id = 0;      // within the round
   Gid seen;

@@ -12,7 +12,7 @@
 #include "config/options.h"
 #include "device/device.h"
 #include "device/system.h"
-#include "doctor/consultation.h"
+#include "doctor/client.h"
 #include "port/route.h"
 
 namespace weft::doctor {
@@ -106,9 +106,9 @@ Finding check_route(const RouteFacts& f) {
                       *f.gid_index, f.source)};
 }
 
-Finding check_connection(const port::Address& to, std::chrono::milliseconds patience) {
+Finding check_connection(const port::Address& to, std::chrono::milliseconds timeout) {
   const std::string peer = fmt::format("{} port {}", text_of(to), to.port());
-  const int error = try_connect(to, patience);
+  const int error = try_connect(to, timeout);
   switch (error) {
     case 0:
       return {Severity::ok, "connection", fmt::format("TCP to {} is accepted", peer), ""};
@@ -120,7 +120,7 @@ Finding check_connection(const port::Address& to, std::chrono::milliseconds pati
           "127.0.0.1"};
     case ETIMEDOUT:
       return {Severity::problem, "connection",
-              fmt::format("TCP to {} gets no answer in {} ms", peer, patience.count()),
+              fmt::format("TCP to {} gets no answer in {} ms", peer, timeout.count()),
               "a firewall on the way drops it, or the host is down; weft needs TCP and UDP between "
               "the hosts, "
               "on the ports of ip_local_port_range and on those that programs listen on"};

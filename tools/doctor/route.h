@@ -34,6 +34,6 @@ RouteFacts gather_route(const port::Address& to);
 Finding check_route(const RouteFacts& facts);
 
 // Makes a TCP connection and closes it: what listens there accepts it.
-Finding check_connection(const port::Address& to, std::chrono::milliseconds patience);
+Finding check_connection(const port::Address& to, std::chrono::milliseconds timeout);
 
 }  // namespace weft::doctor

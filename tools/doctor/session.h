@@ -1,50 +1,50 @@
-// One peer that a listening doctor is examined by: its questions, and what came of its datagrams.
+// The listener's state of one client: its requests, and what arrived of its datagrams.
 //
-// What it makes this host send is bounded. A datagram draws an answer of at most its own size, and
-// only with the token that was given over TCP. More is sent only to the address at which the
-// session's cookie was heard, or a few small ones to the address of the TCP connection.
+// What a client makes this host send is bounded. A datagram draws an answer of at most its own
+// size, and only with the token that was given over TCP. More is sent only to an address that has
+// received the session's cookie, or a few pings to the address of the TCP connection.
 #pragma once
 
 #include <array>
 #include <bitset>
 
-#include "doctor/control.h"
-#include "doctor/udp_end.h"
+#include "doctor/control_connection.h"
+#include "doctor/probe_socket.h"
 
 namespace weft::doctor {
 
 class Session {
  public:
-  // Datagrams that probes of one round can tell apart.
+  // Probes of one round that can be told apart.
   static constexpr size_t kMostIds = 4096;
-  static constexpr uint32_t kMostHails = 256;          // answered
-  static constexpr uint64_t kMostBytes = 64ULL << 20;  // sent for all questions together
+  static constexpr uint32_t kMostPings = 256;          // answered
+  static constexpr uint64_t kMostBytes = 64ULL << 20;  // sent for all requests together
 
   Session(uint64_t token, uint64_t cookie) : token_(token), cookie_(cookie) {}
 
   uint64_t token() const { return token_; }
-  // A datagram with this session's token came in at `door`.
-  void came(const UdpEnd::Came& datagram, UdpEnd& door);
+  // A datagram with this session's token arrived at `socket`.
+  void handle(const ProbeSocket::Received& datagram, ProbeSocket& socket);
 
-  // Answers what is about datagrams: "heard", "hail", "send", "mtu". `stream`: by which it was
-  // asked; `door`: what it is sent from where no hail has come. Throws kit::Failure, or nlohmann's
-  // exceptions, where the question is none.
-  nlohmann::json answer(const nlohmann::json& question, const port::TcpStream& stream,
-                        UdpEnd& door);
+  // The reply to a request about datagrams: "heard", "hail", "send", "mtu". `stream`: the control
+  // connection; `socket`: sends the pings. Throws kit::Failure, or nlohmann's exceptions, if the
+  // request is none.
+  nlohmann::json reply_to(const nlohmann::json& request, const port::TcpStream& stream,
+                          ProbeSocket& socket);
 
  private:
-  nlohmann::json heard() const;
-  nlohmann::json send(const nlohmann::json& question);
-  UdpEnd::Sent send_one(UdpEnd& door, const Probe& probe, size_t size, const UdpEnd::To& to,
-                        bool fragments, uint8_t tos);
+  nlohmann::json received() const;
+  nlohmann::json send(const nlohmann::json& request);
+  ProbeSocket::Sent send_one(ProbeSocket& socket, const Probe& probe, size_t size,
+                             const ProbeSocket::Remote& to, bool fragments, uint8_t tos);
 
   const uint64_t token_;
   const uint64_t cookie_;
   uint64_t sent_ = 0;  // bytes
-  uint32_t hails_ = 0;
-  // Where the last hail came from, and at which of the listener's ports.
-  UdpEnd::To from_;
-  UdpEnd* door_ = nullptr;
+  uint32_t pings_ = 0;
+  // Source of the last ping, and the listener's socket that it arrived at.
+  ProbeSocket::Remote remote_;
+  ProbeSocket* socket_ = nullptr;
   // Of the latest round.
   uint32_t round_ = 0;
   uint32_t count_ = 0;

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
-#include "doctor/consultation.h"
-#include "doctor/examination.h"
+#include "doctor/client.h"
 #include "doctor/path_checks.h"
+#include "doctor/path_probe.h"
 #include "doctor/route.h"
-#include "listening.h"
+#include "listener_thread.h"
 #include "port/udp_bind.h"
 
 namespace weft::doctor {
@@ -29,35 +29,35 @@ uint64_t number_of(const std::string& hex) {
   return std::stoull(hex, nullptr, 16);
 }
 
-// A UDP socket beside an examination's own.
+// A UDP socket beside the one of path_probe.h.
 class Udp {
  public:
-  explicit Udp(uint16_t peer) : end_(std::move(*port::bind_udp(at(0)))) {
+  explicit Udp(uint16_t peer) : socket_(std::move(*port::bind_udp(at(0)))) {
     to_ = {.address = Gid::from_ipv4(INADDR_LOOPBACK), .port = peer};
   }
   void send(const Probe& probe, size_t size) {
-    ASSERT_EQ(end_.send(probe, size, to_), UdpEnd::Sent::yes);
+    ASSERT_EQ(socket_.send(probe, size, to_), ProbeSocket::Sent::yes);
   }
   // What is there. The caller knows that all of it has been sent.
-  std::vector<UdpEnd::Came> take() {
-    std::vector<UdpEnd::Came> all;
-    end_.receive([&](const UdpEnd::Came& c) { all.push_back(c); });
+  std::vector<ProbeSocket::Received> take() {
+    std::vector<ProbeSocket::Received> all;
+    socket_.receive([&](const ProbeSocket::Received& c) { all.push_back(c); });
     return all;
   }
-  std::vector<UdpEnd::Came> wait() {
-    pollfd watched{end_.fd(), POLLIN, 0};
+  std::vector<ProbeSocket::Received> wait() {
+    pollfd watched{socket_.fd(), POLLIN, 0};
     EXPECT_EQ(poll(&watched, 1, kPatienceMs), 1);
     return take();
   }
 
  private:
-  UdpEnd end_;
-  UdpEnd::To to_;
+  ProbeSocket socket_;
+  ProbeSocket::Remote to_;
 };
 
-TEST(Listener, AnExaminationOverLoopbackFindsNothingWrong) {
-  const Listening listener;
-  const PathFacts facts = examine(at(listener->port()), "lo");
+TEST(Listener, ATestOfThePathOverLoopbackFindsNothingWrong) {
+  const ListenerThread listener;
+  const PathFacts facts = probe_path(at(listener->port()), "lo");
   EXPECT_EQ(facts.failed, "");
   for (const Finding& f : check_path(facts)) {
     EXPECT_EQ(f.severity, Severity::ok) << f.check << ": " << f.sentence;
@@ -67,65 +67,65 @@ TEST(Listener, AnExaminationOverLoopbackFindsNothingWrong) {
 }
 
 TEST(Listener, ADatagramDrawsNoMoreThanItsOwnSizeAndOnlyWithAToken) {
-  const Listening listener;
-  Consultation consultation(at(listener->port()), kPatience);
-  const uint64_t token = number_of(consultation.token());
+  const ListenerThread listener;
+  Client client(at(listener->port()), kAnswerTimeout);
+  const uint64_t token = number_of(client.token());
   Udp udp(listener->port());
   for (const size_t size : {kProbeHeader, size_t{1400}}) {
-    udp.send({.kind = Probe::Kind::hail, .token = token + 1}, size);
-    udp.send({.kind = Probe::Kind::hail_answer, .token = token}, size);
+    udp.send({.kind = Probe::Kind::ping, .token = token + 1}, size);
+    udp.send({.kind = Probe::Kind::ping_reply, .token = token}, size);
     udp.send({.kind = Probe::Kind::probe, .token = token, .round = 1}, size);
   }
-  consultation.ask({{"ask", "heard"}});  // it has looked at all of them
+  client.request({{"ask", "heard"}});  // it has looked at all of them
   EXPECT_TRUE(udp.take().empty());
-  udp.send({.kind = Probe::Kind::hail, .token = token}, kProbeHeader);
-  const auto came = udp.wait();
-  ASSERT_EQ(came.size(), 1U);
-  EXPECT_EQ(came[0].size, kProbeHeader);
-  EXPECT_EQ(came[0].probe.kind, Probe::Kind::hail_answer);
+  udp.send({.kind = Probe::Kind::ping, .token = token}, kProbeHeader);
+  const auto received = udp.wait();
+  ASSERT_EQ(received.size(), 1U);
+  EXPECT_EQ(received[0].size, kProbeHeader);
+  EXPECT_EQ(received[0].probe.kind, Probe::Kind::ping_reply);
 }
 
 TEST(Listener, SendsOnlyWhereItsCookieWasHeard) {
-  const Listening listener;
+  const ListenerThread listener;
   const uint16_t port = listener->port();
-  const json question = {
+  const json message = {
       {"ask", "send"}, {"cookie", "0123456789abcdef"}, {"round", 1}, {"sizes", {1000}}};
-  Consultation no_hail(at(port), kPatience);
-  EXPECT_THROW(no_hail.ask(question), kit::Failure);
-  Consultation guessed(at(port), kPatience);
+  Client no_ping(at(port), kAnswerTimeout);
+  EXPECT_THROW(no_ping.request(message), kit::Failure);
+  Client guessed(at(port), kAnswerTimeout);
   Udp udp(port);
-  udp.send({.kind = Probe::Kind::hail, .token = number_of(guessed.token())}, kProbeHeader);
+  udp.send({.kind = Probe::Kind::ping, .token = number_of(guessed.token())}, kProbeHeader);
   EXPECT_EQ(udp.wait().size(), 1U);
-  EXPECT_THROW(guessed.ask(question), kit::Failure);
+  EXPECT_THROW(guessed.request(message), kit::Failure);
 }
 
 TEST(Listener, WhatItSendsForOneSessionIsBounded) {
-  const Listening listener;
-  Consultation consultation(at(listener->port()), kPatience);
+  const ListenerThread listener;
+  Client client(at(listener->port()), kAnswerTimeout);
   Udp udp(listener->port());
-  udp.send({.kind = Probe::Kind::hail, .token = number_of(consultation.token())}, kProbeHeader);
-  const auto came = udp.wait();
-  ASSERT_EQ(came.size(), 1U);
-  json question = {{"ask", "send"},
-                   {"cookie", in_hex(came[0].probe.cookie)},
-                   {"sizes", {60'000}},
-                   {"times", 200}};
+  udp.send({.kind = Probe::Kind::ping, .token = number_of(client.token())}, kProbeHeader);
+  const auto received = udp.wait();
+  ASSERT_EQ(received.size(), 1U);
+  json message = {{"ask", "send"},
+                  {"cookie", in_hex(received[0].probe.cookie)},
+                  {"sizes", {60'000}},
+                  {"times", 200}};
   uint64_t sent = 0;
   for (uint32_t round = 1; round < 20; ++round) {
-    question["round"] = round;
-    sent += consultation.ask(question).at("sent").get<uint64_t>() * 60'000;
+    message["round"] = round;
+    sent += client.request(message).at("sent").get<uint64_t>() * 60'000;
     udp.take();
   }
   EXPECT_GT(sent, 0U);
   EXPECT_LE(sent, Session::kMostBytes);
-  question["sizes"] = {100};
-  question["round"] = 20;
-  EXPECT_EQ(consultation.ask(question).at("sent"), 200) << "there is room for small ones yet";
+  message["sizes"] = {100};
+  message["round"] = 20;
+  EXPECT_EQ(client.request(message).at("sent"), 200) << "there is room for small ones yet";
 }
 
 TEST(Listener, NonsenseEndsTheConnectionAndNothingElse) {
-  const Listening listener;
-  Consultation good(at(listener->port()), kPatience);
+  const ListenerThread listener;
+  Client good(at(listener->port()), kAnswerTimeout);
   const std::string token = good.token();
   const std::vector<std::string> lines = {
       "nonsense\n",
@@ -142,41 +142,41 @@ TEST(Listener, NonsenseEndsTheConnectionAndNothingElse) {
       std::string(kLongestLine + 1, '{'),
   };
   for (const std::string& line : lines) {
-    Control control(connect_to(at(listener->port()), kPatience));
+    ControlConnection control(connect_to(at(listener->port()), kAnswerTimeout));
     control.send_text(line);
     bool open = true;
-    while (open && wait_readable(control.fd(), kPatience)) open = control.fetch();
+    while (open && wait_readable(control.fd(), kAnswerTimeout)) open = control.fetch();
     EXPECT_FALSE(open) << line;
   }
-  for (const json& question : std::vector<json>{{{"ask", "what"}},
-                                                {{"ask", 7}},
-                                                {{"ask", "send"}},
-                                                {{"ask", "hail"}, {"port", -1}},
-                                                {{"ask", "hail"}, {"port", 65536}},
-                                                {{"no", "question"}}}) {
-    Consultation bad(at(listener->port()), kPatience);
-    EXPECT_THROW(bad.ask(question), kit::Failure) << question;
+  for (const json& message : std::vector<json>{{{"ask", "what"}},
+                                               {{"ask", 7}},
+                                               {{"ask", "send"}},
+                                               {{"ask", "hail"}, {"port", -1}},
+                                               {{"ask", "hail"}, {"port", 65536}},
+                                               {{"no", "message"}}}) {
+    Client bad(at(listener->port()), kAnswerTimeout);
+    EXPECT_THROW(bad.request(message), kit::Failure) << message;
   }
-  EXPECT_EQ(good.ask({{"ask", "heard"}}).at("count"), 0);
+  EXPECT_EQ(good.request({{"ask", "heard"}}).at("count"), 0);
 }
 
 TEST(Listener, SoManyExamineAtTheSameTimeAndNoMore) {
-  const Listening listener;
-  std::list<Consultation> all;
+  const ListenerThread listener;
+  std::list<Client> all;
   for (size_t i = 0; i < Listener::kMostSessions; ++i) {
-    all.emplace_back(at(listener->port()), kPatience);
+    all.emplace_back(at(listener->port()), kAnswerTimeout);
   }
   try {
-    const Consultation one_more(at(listener->port()), kPatience);
+    const Client one_more(at(listener->port()), kAnswerTimeout);
     ADD_FAILURE() << "was let in";
   } catch (const kit::Failure& failed) {
     EXPECT_THAT(failed.what(), HasSubstr("too many"));
   }
-  EXPECT_EQ(all.front().ask({{"ask", "heard"}}).at("count"), 0);
+  EXPECT_EQ(all.front().request({{"ask", "heard"}}).at("count"), 0);
 }
 
 TEST(Listener, NamesWhoHasItsPort) {
-  const Listening first;
+  const ListenerThread first;
   try {
     const Listener second(first->port(), [](const std::string&) {});
     ADD_FAILURE() << "has the port, too";
@@ -193,13 +193,13 @@ TEST(Listener, EndsWhenItsTimeIsOver) {
   ::close(never);
 }
 
-TEST(Examination, NobodyListens) {
+TEST(PathProbe, NobodyListens) {
   uint16_t port = 0;
   {
-    const Listening gone;
+    const ListenerThread gone;
     port = gone->port();
   }
-  EXPECT_THROW(examine(at(port), "lo"), kit::Failure);
+  EXPECT_THROW(probe_path(at(port), "lo"), kit::Failure);
 }
 
 }  // namespace

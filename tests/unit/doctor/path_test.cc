@@ -1,4 +1,4 @@
-// Whole examinations, between network namespaces in which something is wrong.
+// Whole tests of a path, between network namespaces in which something is wrong.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,10 +7,10 @@
 #include <functional>
 #include <optional>
 
-#include "doctor/examination.h"
 #include "doctor/path_checks.h"
+#include "doctor/path_probe.h"
 #include "doctor/route.h"
-#include "listening.h"
+#include "listener_thread.h"
 #include "tests/support/two_hosts.h"
 
 namespace weft::doctor {
@@ -63,9 +63,9 @@ std::optional<json> apart(const std::function<std::optional<std::vector<Finding>
 
 // The far one listens, the near one examines.
 template <class Network>
-std::vector<Finding> examine_far(const Network& network, const std::string& far) {
-  const Listening listener([&] { network.enter_far(); });
-  return check_path(examine(at(far, listener->port()), "near_end"));
+std::vector<Finding> probe_far(const Network& network, const std::string& far) {
+  const ListenerThread listener([&] { network.enter_far(); });
+  return check_path(probe_path(at(far, listener->port()), "near_end"));
 }
 
 struct Judged {
@@ -92,7 +92,7 @@ TEST(Path, AGoodOne) {
   const auto report = apart([]() -> std::optional<std::vector<Finding>> {
     const test::TwoHosts hosts;
     if (!hosts.made() || !hosts.set_mtu(9000)) return std::nullopt;
-    return examine_far(hosts, kFar);
+    return probe_far(hosts, kFar);
   });
   if (!report) GTEST_SKIP() << kSkip;
   EXPECT_EQ(report->at("problems"), 0) << report->dump(2);
@@ -111,7 +111,7 @@ TEST(Path, OneOfIpv6DropsLargePackets) {
         !hosts.filter_far(test::TwoHosts::Hook::input, "meta length \\> 4000 drop")) {
       return std::nullopt;
     }
-    return examine_far(hosts, "fe80::2%wire");
+    return probe_far(hosts, "fe80::2%wire");
   });
   if (!report) GTEST_SKIP() << kSkip;
   expect(*report, "address", "ok", "[fe80::2]");
@@ -125,7 +125,7 @@ TEST(Path, ItsMiddleDropsLargePacketsAndSaysNothing) {
   const auto report = apart([]() -> std::optional<std::vector<Finding>> {
     const test::NarrowPath path(false);
     if (!path.made()) return std::nullopt;
-    return examine_far(path, test::NarrowPath::kFar);
+    return probe_far(path, test::NarrowPath::kFar);
   });
   if (!report) GTEST_SKIP() << kSkip;
   for (const std::string way : {"there", "back"}) {
@@ -141,7 +141,7 @@ TEST(Path, ItsMiddleSaysWhatItDrops) {
   const auto report = apart([]() -> std::optional<std::vector<Finding>> {
     const test::NarrowPath path(true);
     if (!path.made()) return std::nullopt;
-    return examine_far(path, test::NarrowPath::kFar);
+    return probe_far(path, test::NarrowPath::kFar);
   });
   if (!report) GTEST_SKIP() << kSkip;
   expect(*report, "tcp-there", "ok", "the path carries packets of 1500 bytes");
@@ -158,7 +158,7 @@ TEST(Path, OneWayDropsLargePackets) {
         !hosts.filter_far(test::TwoHosts::Hook::input, "meta length \\> 1400 drop")) {
       return std::nullopt;
     }
-    return examine_far(hosts, kFar);
+    return probe_far(hosts, kFar);
   });
   if (!report) GTEST_SKIP() << kSkip;
   expect(*report, "tcp-there", "problem", "those of 1400 bytes pass");
@@ -173,7 +173,7 @@ TEST(Path, NoUdpPasses) {
     if (!hosts.made() || !hosts.filter_far(test::TwoHosts::Hook::input, "meta l4proto udp drop")) {
       return std::nullopt;
     }
-    return examine_far(hosts, kFar);
+    return probe_far(hosts, kFar);
   });
   if (!report) GTEST_SKIP() << kSkip;
   expect(*report, "udp-there", "problem", "no datagram arrives");
@@ -189,7 +189,7 @@ TEST(Path, UdpPassesOneWay) {
     if (!hosts.made() || !hosts.filter_far(test::TwoHosts::Hook::output, "meta l4proto udp drop")) {
       return std::nullopt;
     }
-    return examine_far(hosts, kFar);
+    return probe_far(hosts, kFar);
   });
   if (!report) GTEST_SKIP() << kSkip;
   expect(*report, "udp-there", "ok", "up to 1500 bytes");
@@ -204,7 +204,7 @@ TEST(Path, EveryFifthDatagramIsLost) {
                                            "meta l4proto udp numgen inc mod 5 == 0 drop")) {
       return std::nullopt;
     }
-    return examine_far(hosts, kFar);
+    return probe_far(hosts, kFar);
   });
   if (!report) GTEST_SKIP() << kSkip;
   expect(*report, "loss-there", "problem", " of 256 datagrams were lost (");
@@ -216,7 +216,7 @@ TEST(Path, AnAddressTranslation) {
   const auto report = apart([]() -> std::optional<std::vector<Finding>> {
     const test::NarrowPath path(true);
     if (!path.made() || !path.translate()) return std::nullopt;
-    return examine_far(path, test::NarrowPath::kFar);
+    return probe_far(path, test::NarrowPath::kFar);
   });
   if (!report) GTEST_SKIP() << kSkip;
   expect(*report, "address", "problem", "this host's TCP 192.0.2.1:");

@@ -5,7 +5,7 @@
 namespace weft::doctor {
 namespace {
 
-const Probe kProbe{.kind = Probe::Kind::hail_answer,
+const Probe kProbe{.kind = Probe::Kind::ping_reply,
                    .token = 0x0102030405060708,
                    .cookie = 0xf1f2f3f4f5f6f7f8,
                    .round = 0x11121314,

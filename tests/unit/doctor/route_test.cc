@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-constexpr std::chrono::milliseconds kPatience{20'000};
+constexpr std::chrono::milliseconds kAnswerTimeout{20'000};
 
 port::Address address_of(const std::string& host, uint16_t port = 0) {
   std::string error;
@@ -99,14 +99,14 @@ TEST(Route, AnAddressThatTheDeviceDoesNotShow) {
 
 TEST(CheckConnection, ListeningPortIsAccepted) {
   const Port port(true);
-  const Finding finding = check_connection(address_of("127.0.0.1", port.number()), kPatience);
+  const Finding finding = check_connection(address_of("127.0.0.1", port.number()), kAnswerTimeout);
   EXPECT_EQ(finding.severity, Severity::ok);
   EXPECT_THAT(finding.sentence, HasSubstr("is accepted"));
 }
 
 TEST(CheckConnection, SilentPortIsRefused) {
   const Port port(false);
-  const Finding finding = check_connection(address_of("127.0.0.1", port.number()), kPatience);
+  const Finding finding = check_connection(address_of("127.0.0.1", port.number()), kAnswerTimeout);
   EXPECT_EQ(finding.severity, Severity::problem);
   EXPECT_THAT(finding.sentence, HasSubstr("is refused"));
   EXPECT_THAT(finding.remedy, HasSubstr("start the program there first"));

@@ -1,4 +1,4 @@
-#include "doctor/control.h"
+#include "doctor/control_connection.h"
 
 #include <netinet/tcp.h>
 
@@ -10,31 +10,31 @@
 
 namespace weft::doctor {
 
-bool Control::fetch() {
+bool ControlConnection::fetch() {
   std::array<char, 4096> piece{};
   for (;;) {
     const IoVec place{piece.data(), piece.size()};
     const auto t = stream_.receive({&place, 1});
     if (t.would_block) return true;
     if (t.end || t.error != 0) return false;
-    came_.add({piece.data(), t.bytes});
+    received_.add({piece.data(), t.bytes});
     // The rest can wait until this has been looked at.
-    if (came_.full()) return true;
+    if (received_.full()) return true;
   }
 }
 
-std::optional<nlohmann::json> Control::next() {
-  auto document = came_.next();
+std::optional<nlohmann::json> ControlConnection::next() {
+  auto document = received_.next();
   if (document && !document->is_object()) throw kit::Failure("a line is no JSON object");
   return document;
 }
 
-bool Control::send_text(const std::string& text) {
+bool ControlConnection::send_text(const std::string& text) {
   unsent_ += text;
   return flush();
 }
 
-bool Control::flush() {
+bool ControlConnection::flush() {
   while (!unsent_.empty()) {
     const IoVec piece{unsent_.data(), unsent_.size()};
     const auto t = stream_.send({&piece, 1});

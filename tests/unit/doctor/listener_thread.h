@@ -14,10 +14,10 @@
 
 namespace weft::doctor {
 
-class Listening {
+class ListenerThread {
  public:
   // `first`: what the thread does before it opens the ports, such as enter another namespace.
-  explicit Listening(const std::function<void()>& first = [] {}) {
+  explicit ListenerThread(const std::function<void()>& first = [] {}) {
     std::promise<void> open;
     thread_ = std::thread([this, &first, &open] {
       first();
@@ -27,14 +27,14 @@ class Listening {
     });
     open.get_future().wait();
   }
-  ~Listening() {
+  ~ListenerThread() {
     const uint64_t one = 1;
     (void)!::write(stop_, &one, sizeof one);
     thread_.join();
     ::close(stop_);
   }
-  Listening(const Listening&) = delete;
-  Listening& operator=(const Listening&) = delete;
+  ListenerThread(const ListenerThread&) = delete;
+  ListenerThread& operator=(const ListenerThread&) = delete;
   const Listener& operator*() const { return *listener_; }
   const Listener* operator->() const { return listener_.get(); }
 

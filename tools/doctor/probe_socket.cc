@@ -1,4 +1,4 @@
-#include "doctor/udp_end.h"
+#include "doctor/probe_socket.h"
 
 #include "base/adapter_ports.h"
 
@@ -9,15 +9,16 @@ constexpr size_t kMostAtOnce = 65'536;
 
 }  // namespace
 
-UdpEnd::UdpEnd(port::Fd fd) : socket_(std::move(fd), kDatagramBuffer), buffer_(kMostAtOnce) {}
+ProbeSocket::ProbeSocket(port::Fd fd)
+    : socket_(std::move(fd), kDatagramBuffer), buffer_(kMostAtOnce) {}
 
-UdpEnd::Sent UdpEnd::send(const Probe& probe, size_t size, const To& to, bool fragments,
-                          uint8_t tos) {
+ProbeSocket::Sent ProbeSocket::send(const Probe& probe, size_t size, const Remote& to,
+                                    bool fragments, uint8_t tos) {
   std::vector<std::byte> bytes = probe.encode(size);
   const IoVec piece{bytes.data(), bytes.size()};
   const port::Address address = socket_.address_of(to.address, to.port, to.interface);
   const auto sent = socket_.send({.to = &address,
-                                  .from = to.from,
+                                  .from = to.local,
                                   .interface = to.address.is_link_local() ? to.interface : 0,
                                   .tos = tos,
                                   .fragments = fragments,
@@ -28,7 +29,7 @@ UdpEnd::Sent UdpEnd::send(const Probe& probe, size_t size, const To& to, bool fr
   return sent.bytes == bytes.size() && sent.error == 0 ? Sent::yes : Sent::no;
 }
 
-port::UdpSocket::Received UdpEnd::read_one() {
+port::UdpSocket::Received ProbeSocket::read_one() {
   return socket_.receive(buffer_);
 }
 

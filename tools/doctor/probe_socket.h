@@ -1,4 +1,4 @@
-// The UDP socket of a doctor, one datagram at a time.
+// The UDP socket of a doctor: sends and receives probes, one datagram at a time.
 #pragma once
 
 #include "doctor/probe.h"
@@ -6,34 +6,35 @@
 
 namespace weft::doctor {
 
-class UdpEnd {
+class ProbeSocket {
  public:
-  UdpEnd() = default;
+  ProbeSocket() = default;
   // Takes over a bound socket.
-  explicit UdpEnd(port::Fd fd);
+  explicit ProbeSocket(port::Fd fd);
 
-  struct To {
+  struct Remote {
     Gid address;
     uint16_t port = 0;
     uint32_t interface = 0;  // with a link-local address
-    Gid from;                // of this host
+    Gid local;               // this host's address
   };
   enum class Sent : uint8_t { yes, refused, no };  // `refused`: larger than the interface allows
-  Sent send(const Probe& probe, size_t size, const To& to, bool fragments = false, uint8_t tos = 0);
+  Sent send(const Probe& probe, size_t size, const Remote& to, bool fragments = false,
+            uint8_t tos = 0);
 
-  struct Came {
+  struct Received {
     Probe probe;
     size_t size = 0;
-    To from;  // and To::from is where it came to
+    Remote from;
     uint8_t tos = 0;
   };
-  // What is there now, calls `take(Came)` for each. Others than doctors' are dropped.
+  // Calls `take(Received)` for each datagram that has arrived. Drops what is no probe.
   template <class F>
   void receive(F&& take) {
     for (unsigned i = 0; i < kAtOnce; ++i) {
       const auto r = read_one();
       if (r.bytes == 0) return;
-      cut(r, take);
+      split(r, take);
     }
   }
   int fd() const { return socket_.fd(); }
@@ -44,14 +45,15 @@ class UdpEnd {
 
   port::UdpSocket::Received read_one();
   template <class F>
-  void cut(const port::UdpSocket::Received& r, F&& take) {
-    // A train comes as one.
+  void split(const port::UdpSocket::Received& r, F&& take) {
+    // The kernel may deliver several datagrams as one (UDP_GRO).
     const size_t step = r.segment != 0 ? r.segment : r.bytes;
     for (size_t at = 0; at < r.bytes && !r.truncated; at += step) {
       const auto bytes =
           std::span<const std::byte>(buffer_).subspan(at, std::min(step, r.bytes - at));
       if (const auto probe = Probe::parse(bytes)) {
-        take(Came{*probe, bytes.size(), To{r.from.gid(), r.from.port(), r.interface, r.to}, r.tos});
+        take(Received{*probe, bytes.size(), Remote{r.from.gid(), r.from.port(), r.interface, r.to},
+                      r.tos});
       }
     }
   }
