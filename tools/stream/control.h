@@ -22,35 +22,50 @@
 
 #include <netinet/in.h>
 
+#include <array>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "kit/json_lines.h"
+#include "kit/json_words.h"
 #include "port/fd.h"
 #include "stream/packet.h"
 
 namespace weft::stream {
 
-// By its name. from_json() throws where there is no such format, in which nlohmann's own macro
-// takes the first one.
+// By its name. from_json() throws if there is no such format.
 inline void to_json(nlohmann::json& json, Format format) {
   json = name_of(format);
 }
 inline void from_json(const nlohmann::json& json, Format& format) {
   format = format_of(json.get<std::string>());
 }
-NLOHMANN_JSON_SERIALIZE_ENUM(ByteOrder, {{ByteOrder::big, "be"}, {ByteOrder::little, "le"}})
+
+inline constexpr std::array kByteOrders{kit::JsonWord{ByteOrder::big, "be"},
+                                        kit::JsonWord{ByteOrder::little, "le"}};
+inline void to_json(nlohmann::json& json, ByteOrder order) {
+  json = kit::word_of(kByteOrders, order);
+}
+// Of a Place, where its key is "order".
+inline void from_json(const nlohmann::json& json, ByteOrder& order) {
+  order = kit::value_of(kByteOrders, json, "order");
+}
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Place, at, bytes, order, shift, step, bits)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Shape, format, beamlets, slices, bits, payload,
                                                 heap_packets, clock, header, number, stream_number,
                                                 address_bits, items, frames_per_second, legacy, vtp)
 
 enum class Transport : uint8_t { tcp, udp, rc, uc };
-NLOHMANN_JSON_SERIALIZE_ENUM(Transport, {{Transport::tcp, "tcp"},
-                                         {Transport::udp, "udp"},
-                                         {Transport::rc, "rc"},
-                                         {Transport::uc, "uc"}})
+inline constexpr std::array kTransports{
+    kit::JsonWord{Transport::tcp, "tcp"}, kit::JsonWord{Transport::udp, "udp"},
+    kit::JsonWord{Transport::rc, "rc"}, kit::JsonWord{Transport::uc, "uc"}};
+inline void to_json(nlohmann::json& json, Transport transport) {
+  json = kit::word_of(kTransports, transport);
+}
+inline void from_json(const nlohmann::json& json, Transport& transport) {
+  transport = kit::value_of(kTransports, json, "transport");
+}
 
 // Nothing is lost or overtaken on its way.
 constexpr bool ordered(Transport t) {

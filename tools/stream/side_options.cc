@@ -16,14 +16,14 @@
 namespace weft::stream {
 namespace {
 
-const std::map<std::string, Transport> kTransports{
+const std::map<std::string, Transport> kTransportOptions{
     {"tcp", Transport::tcp}, {"udp", Transport::udp}, {"rc", Transport::rc}, {"uc", Transport::uc}};
 
 }  // namespace
 
 void add_transport_options(CLI::App& command, Transport& transport, std::string& library) {
   command.add_option("--transport", transport, "tcp, udp, rc or uc")
-      ->transform(cli::one_of(kTransports))
+      ->transform(cli::one_of(kTransportOptions))
       ->default_str("uc");
   command.add_option("--library", library, "Use this libibverbs.so.1 instead of weft's")
       ->type_name("PATH");
