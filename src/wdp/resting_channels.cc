@@ -6,7 +6,7 @@
 namespace weft::wdp {
 namespace {
 
-// Each look visits all of them.
+// A look visits each of them once, however many are over.
 constexpr Duration kBetweenLooks = 1s;
 
 }  // namespace
@@ -24,6 +24,7 @@ void RestingChannels::add(const ChannelEnds& ends, RestingChannel&& channel) {
     throw;
   }
   look_at_ = std::min(look_at_, over);
+  if (looked_at_) next_over_ = std::min(next_over_, over);  // the look may have passed its place
 }
 
 std::optional<ChannelEnds> RestingChannels::find(SessionToken token) const {
@@ -49,15 +50,19 @@ std::optional<ChannelEnds> RestingChannels::active_since(Time then) const {
 
 std::optional<ChannelEnds> RestingChannels::over(Time now) {
   if (now < look_at_) return std::nullopt;
-  look_at_ = Time::never();
-  for (const auto& [ends, channel] : by_ends_) {
-    if (now >= channel.active + kRestingChannel) {
-      look_at_ = now;  // there may be more
-      return ends;
+  auto it = looked_at_ ? by_ends_.upper_bound(*looked_at_) : by_ends_.begin();
+  for (; it != by_ends_.end(); ++it) {
+    const Time over = it->second.active + kRestingChannel;
+    if (now >= over) {
+      looked_at_ = it->first;
+      look_at_ = now;  // the look goes on behind it
+      return it->first;
     }
-    look_at_ = std::min(look_at_, channel.active + kRestingChannel);
+    next_over_ = std::min(next_over_, over);
   }
-  if (!look_at_.is_never()) look_at_ = std::max(look_at_, now + kBetweenLooks);
+  looked_at_.reset();
+  const Time next = std::exchange(next_over_, Time::never());
+  look_at_ = next.is_never() ? next : std::max(next, now + kBetweenLooks);
   return std::nullopt;
 }
 

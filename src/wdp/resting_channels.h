@@ -27,7 +27,7 @@ class RestingChannels {
 
   // When to look for those whose time is over.
   Time deadline() const { return look_at_; }
-  // One whose time is over. None: the next look is put off.
+  // One whose time is over; the caller takes it. None: the next look is put off.
   std::optional<ChannelEnds> over(Time now);
 
  private:
@@ -36,6 +36,10 @@ class RestingChannels {
   ByEnds by_ends_;
   std::unordered_map<SessionToken, ByEnds::iterator> by_token_;
   Time look_at_ = Time::never();
+  // A look that has found some that are over: how far it has come, and when the first of those that
+  // it has passed is over.
+  std::optional<ChannelEnds> looked_at_;
+  Time next_over_ = Time::never();
 };
 
 }  // namespace weft::wdp
