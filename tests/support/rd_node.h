@@ -270,6 +270,7 @@ class RdNode final : public wdp::WdpSocketOwner {
     wdp::Endpoint to;
     Buffer bytes;
     uint8_t traffic_class = 0;
+    bool may_be_cut = false;  // by IP
   };
   std::vector<Datagram> said(Time now) {
     std::vector<Datagram> all;
@@ -341,7 +342,7 @@ class RdNode final : public wdp::WdpSocketOwner {
  private:
   static void take(const wdp::Train& t, std::vector<Datagram>& all) {
     t.each_datagram([&](std::span<const IoVec> pieces) {
-      auto& d = all.emplace_back(Datagram{t.path().to, {}, t.path().traffic_class});
+      auto& d = all.emplace_back(Datagram{t.path().to, {}, t.path().traffic_class, t.fragments()});
       append(d.bytes, pieces);
     });
   }

@@ -407,6 +407,56 @@ TEST_F(RdRest, MarksAreCountedOn) {
   EXPECT_EQ(of_a().sender().counters().marked, 1U);
 }
 
+TEST_F(RdRest, WhatThePathCarriesIsKept) {
+  of_a().path_carries(800);
+  rest();
+  for (const size_t size : {900, 500}) {
+    p.send(kB, 5, pattern_bytes(size, 1));
+    const auto flight = a.said(now);
+    ASSERT_EQ(flight.size(), 1U) << size;
+    EXPECT_EQ(flight[0].may_be_cut, size > 800) << size;
+    b.hear(flight[0].bytes, a.address, now);
+    talk();
+  }
+  later(1ms);
+  expect_success(p);
+}
+
+TEST_F(RdRest, TheWindowOfTheReceiverIsKept) {
+  constexpr uint32_t kKiB = 3;
+  const wire::WdpAck ack{.token = of_a().token(),
+                         .cum = of_a().sender().next_csn(),
+                         .timestamp = 1'000'000'000,
+                         .window = kKiB};
+  Buffer bytes(ack.size());
+  ack.encode(bytes.data());
+  a.hear(bytes, b.address, now);
+  rest();
+  for (uint8_t i = 0; i < 10; ++i) p.send(kB, 5, pattern_bytes(900, i));
+  size_t said = 0;
+  for (const auto& d : a.said(now)) said += d.bytes.size();
+  EXPECT_GE(said, 900U);
+  EXPECT_LE(said, kKiB * 1024);
+}
+
+// RFC 5681 4.1: what was free then may not be free now.
+TEST_F(RdRest, TheRoundTripIsKeptAndTheCongestionWindowBeginsAnew) {
+  for (uint8_t i = 0; i < 19; ++i) p.send(kB, 5, pattern_bytes(1000, i));
+  now = now + 5ms;
+  talk();
+  now = now + 5ms;
+  talk();
+  later(1ms);
+  const Duration least = of_a().sender().round_trip().least();
+  const size_t first = Cubic{}.window();
+  ASSERT_GT(least, Duration{0});
+  rest();
+  p.send(kB, 5, pattern_bytes(100, 1));
+  ASSERT_FALSE(a.said(now).empty());
+  EXPECT_EQ(of_a().sender().round_trip().least(), least);
+  EXPECT_EQ(of_a().sender().congestion().window(), first);
+}
+
 // Wherever memory is missing, on the way to rest or back, nothing is lost.
 TEST_F(RdRest, WithoutMemoryItGoesOnLater) {
   for (uint64_t n = 0; n < 12; ++n) {
@@ -430,6 +480,39 @@ TEST_F(RdRest, WithoutMemoryItGoesOnLater) {
   }
   expect_success(p);
   expect_success(q);
+}
+
+// Routers drop what says ECT from A to B.
+struct RdRestWithoutEct : RdRest {
+  void SetUp() override {
+    router = [this](bool from_a, uint8_t traffic_class) -> std::optional<uint8_t> {
+      if (from_a && (traffic_class & kEcnBits) != 0) {
+        ++dropped;
+        return {};
+      }
+      return traffic_class;
+    };
+    a.rests = b.rests = true;
+    q.post_receives(20);
+    p.send(kB, 5, text);
+    talk();
+    later(5s);
+    ASSERT_EQ(q.received.size(), 1U);
+    ASSERT_GT(dropped, 0U);
+  }
+  size_t dropped = 0;
+};
+
+TEST_F(RdRestWithoutEct, IsKnownAfterwards) {
+  rest();
+  dropped = 0;
+  p.send(kB, 5, pattern_bytes(300, 1));
+  talk();
+  later(1ms);
+  EXPECT_EQ(q.received.size(), 2U);
+  EXPECT_EQ(dropped, 0U);
+  ASSERT_EQ(b.links.size(), 1U);
+  EXPECT_TRUE(of_b().sender().says_ect()) << "the other way was not tried";
 }
 
 // Nobody knows whether its peer has heard the RTU, nor has anything to send.
