@@ -17,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/adapter_ports.h"
 #include "drive/datagram_output.h"
 #include "drive/datagram_sender.h"
 #include "drive/datagram_tally.h"
@@ -57,8 +58,8 @@ class DatagramOwner {
 // Engine holder only.
 class DatagramDriver final : public engine::EventHandler {
  public:
-  // Of what is asked of the kernel for each socket and direction (design/17).
-  static constexpr size_t kBuffer = size_t{4} << 20;
+  // What a socket of one asks for in each direction.
+  static constexpr size_t kBuffer = kDatagramBuffer;
 
   // Gives the driver to the engine and begins to listen. `group`: the multicast group that the
   // socket is bound to. Its members hear what comes, and nobody is answered.
