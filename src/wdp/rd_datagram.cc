@@ -16,13 +16,9 @@ namespace {
 
 constexpr uint32_t kMostMessage = uint32_t{1} << 31;
 
-bool is_queue_pair(uint8_t index) {
-  return index != wire::kPortIndex && index != wire::kMulticastIndex;
-}
-
 // What one that is right alone may not be on a channel.
 Result<Ok, WdpDrop> check_message(const WdpData& d, const RdTerms& terms) {
-  if (!is_resp(d) && (!is_queue_pair(d.didx) || !is_queue_pair(d.sidx))) {
+  if (!is_resp(d) && (!wire::is_queue_pair(d.didx) || !wire::is_queue_pair(d.sidx))) {
     return fail(WdpDrop::index_mismatch);
   }
   // Whatever is not UD's is a request with R, or answers one, or is a RESP.

@@ -33,9 +33,7 @@ uint32_t message_length(const SendWqe& w) {
 }
 
 bool is_queue_pair(const UdDestination& to) {
-  const uint8_t index = index_of(to.qpn);
-  return index != wire::kPortIndex && index != wire::kMulticastIndex &&
-         !is_multicast(to.path.to.address);
+  return wire::is_queue_pair(index_of(to.qpn)) && !is_multicast(to.path.to.address);
 }
 
 Status status_of(WdpResponse::Code code) {

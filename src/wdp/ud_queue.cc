@@ -27,6 +27,11 @@ Bytes bytes_of(const IoVec& v) {
   return {static_cast<const std::byte*>(v.iov_base), v.iov_len};
 }
 
+// A group, and a number that no queue pair has: nobody there has a channel.
+bool may_have_channel(const UdDestination& to) {
+  return wire::is_queue_pair(index_of(to.qpn));
+}
+
 }  // namespace
 
 // --- datagrams in
@@ -155,7 +160,7 @@ bool UdQueue::write(SendWqe& w, Train& train, Time now) {
   const bool again = next_ < seen_;
   UdCarriage carriage;
   const bool has_no_channels = again && w.last_message == Way::returned;
-  if (parameters_.client != 0 && !has_no_channels && to->qpn != wire::kMulticastQpn) {
+  if (parameters_.client != 0 && !has_no_channels && may_have_channel(*to)) {
     carriage = consumer_.carriage(*to, now);
     if (carriage.later) {
       blocked_ = true;
@@ -187,7 +192,7 @@ bool UdQueue::write(SendWqe& w, Train& train, Time now) {
   if (!write_plain(w, *to, pieces, train)) return false;
   w.last_message = Way::plain;
   w.answered = true;
-  if (parameters_.client != 0 && to->qpn != wire::kMulticastQpn) ++counters_.messages_plain;
+  if (parameters_.client != 0 && may_have_channel(*to)) ++counters_.messages_plain;
   if (!again) ++counters_.messages_sent;
   seen_ = std::max(seen_, ++next_);
   return true;

@@ -10,8 +10,7 @@ std::optional<RdOffer> RdOffer::parse(const std::byte* p) {
   if (number > 0xffffff) return {};
   const RdOffer o{
       .qpn = Qpn{number}, .session = load_be<uint32_t>(p + 8), .room = load_be<uint16_t>(p + 2)};
-  const uint8_t index = index_of(o.qpn);
-  if (port_of(o.qpn) == 0 || index == kPortIndex || index == kMulticastIndex) return {};
+  if (port_of(o.qpn) == 0 || !is_queue_pair(index_of(o.qpn))) return {};
   return o;
 }
 

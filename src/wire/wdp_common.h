@@ -23,6 +23,9 @@ inline constexpr uint8_t kWdpVersion = 1;
 // Index bytes (spec/wdp 2.2): 1 to 254 are queue pairs.
 inline constexpr uint8_t kPortIndex = 0;  // the port itself: a listener, an RD channel
 inline constexpr uint8_t kMulticastIndex = 255;
+constexpr bool is_queue_pair(uint8_t index) {
+  return index != kPortIndex && index != kMulticastIndex;
+}
 
 enum class WdpClass : uint8_t { ctl = 0, uc = 1, ud = 2, rd = 3, rd_ack = 4 };
 const char* to_string(WdpClass c);

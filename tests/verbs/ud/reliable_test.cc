@@ -48,7 +48,8 @@ struct Side {
         post_recv(qp.get(), slot, {sge(&in[slot * (kGrh + kEach)], kGrh + kEach, in_mr.get())}),
         "post_recv");
   }
-  void send(size_t number, size_t slot, const Side& to) {
+  void send(size_t number, size_t slot, const Side& to) { send(number, slot, to.qp->qp_num); }
+  void send(size_t number, size_t slot, uint32_t to) {
     std::memcpy(&out[slot * kEach], &number, sizeof number);
     for (size_t i = sizeof number; i < kEach; ++i) {
       out[slot * kEach + i] = static_cast<uint8_t>(number * 7 + i);
@@ -57,7 +58,7 @@ struct Side {
     wr.opcode = IBV_WR_SEND;
     wr.send_flags = IBV_SEND_SIGNALED;
     wr.wr_id = slot;
-    wr.wr.ud = {.ah = ah, .remote_qpn = to.qp->qp_num, .remote_qkey = kQKey};
+    wr.wr.ud = {.ah = ah, .remote_qpn = to, .remote_qkey = kQKey};
     check_errno(post_send(qp.get(), wr, {sge(&out[slot * kEach], kEach, out_mr.get())}),
                 "post_send");
   }
@@ -198,6 +199,29 @@ void late_receives() {
 
 TEST_F(UdReliable, MessagesWaitForReceives) {
   EXPECT_EXIT(with({{"WEFT_UD", "reliable"}}, late_receives), ::testing::ExitedWithCode(0), "");
+}
+
+bool one_ends_well(ibv_cq* cq) {
+  const auto done = collect(cq, 1);
+  return done.size() == 1 && done[0].status == IBV_WC_SUCCESS;
+}
+
+// A program that wants to know when all its requests are done sends itself what nobody gets (eRPC).
+void to_no_queue_pair() {
+  Side a;
+  Side b;
+  a.aim();
+  b.receive(0);
+  for (const uint32_t number : {uint32_t{0}, uint32_t{1} << 8, b.qp->qp_num & ~uint32_t{0xff}}) {
+    a.send(1, 0, number);
+    check(one_ends_well(a.cq.get()), "done as by plain UD");
+  }
+  a.send(2, 1, b);
+  check(one_ends_well(b.cq.get()) && b.holds(0, 2), "the next one comes");
+}
+
+TEST_F(UdReliable, ANumberOfNoQueuePairIsNotWaitedFor) {
+  EXPECT_EXIT(with({{"WEFT_UD", "reliable"}}, to_no_queue_pair), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
