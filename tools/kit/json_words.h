@@ -16,6 +16,9 @@ struct JsonWord {
   E value;
   const char* text;
 };
+// Clang before 17 makes no such guide for an aggregate by itself.
+template <class E>
+JsonWord(E, const char*) -> JsonWord<E>;
 
 template <class E, size_t N>
 const char* word_of(const std::array<JsonWord<E>, N>& words, E value) {
