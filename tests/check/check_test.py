@@ -191,19 +191,28 @@ class CheckTest(unittest.TestCase):
         self.project.add_tests("release", good="true")
         self.project.write_script("bin/cmake", "echo no compiler; exit 8")
         result = self.project.check("--only=release")
-        self.expect(result, 1, "0 passed, 0 failed, 0 skipped", "release FAILED")
+        self.expect(result, 1, "0 passed, 1 failed, 0 skipped", "release FAILED")
         self.assertIn("no compiler", result.stdout)
+        self.assertIn("failed   release: the stage itself\n", result.stdout)
         self.assertFalse(self.project.order.exists())
+
+    def test_the_last_line_tells_of_a_stage_that_failed_without_a_test(self):
+        self.project.add_tests("release", good="true")
+        self.project.add_tests("fuzz", label="fuzz", good="true")
+        self.project.write_script("bin/cmake", 'case "$*" in *fuzz*) exit 8 ;; esac')
+        result = self.project.check("--only=release,fuzz")
+        self.expect(result, 1, "1 passed, 1 failed, 0 skipped", "release ok", "fuzz FAILED")
+        self.assertIn("failed   fuzz: the stage itself\n", result.stdout)
 
     def test_a_stage_without_tests_fails(self):
         self.project.add_tests("tsan", label="apps", good="true")
         result = self.project.check("--only=tsan")
-        self.expect(result, 1, "0 passed, 0 failed, 0 skipped", "tsan FAILED")
+        self.expect(result, 1, "0 passed, 1 failed, 0 skipped", "tsan FAILED")
 
     def test_tests_that_run_out_of_time_fail_the_run(self):
         self.project.add_tests("release", good="true", slow="sleep 60")
         result = self.project.check("--only=release", "--limit=3")
-        self.expect(result, 1, "0 passed, 0 failed, 0 skipped", "release FAILED")
+        self.expect(result, 1, "0 passed, 1 failed, 0 skipped", "release FAILED")
         self.assertRegex(result.stdout, "check: (ended after|out of time before)")
 
     def test_what_is_for_full_alone(self):
@@ -226,7 +235,7 @@ class CheckTest(unittest.TestCase):
             f'{{"directory": "{self.project.root}", "file": "src/wire/{name}.cc",'
             f' "command": "g++ -o {name}.o -c src/wire/{name}.cc"}}' for name in ("crc", "fpdu")) + "]")
         result = self.project.check("--only=tidy", "--limit=33")  # 30 s of them are for what comes after it
-        self.expect(result, 1, "0 passed, 0 failed, 0 skipped", "tidy FAILED")
+        self.expect(result, 1, "0 passed, 1 failed, 0 skipped", "tidy FAILED")
         self.assertIn("time was over: 2 files not looked at: src/wire/crc.cc src/wire/fpdu.cc", result.stdout)
 
 
