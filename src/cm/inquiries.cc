@@ -3,11 +3,13 @@
 #include <cerrno>
 #include <memory>
 #include <mutex>
+#include <new>
 
 #include "base/fork_lock.h"
 #include "engine/engine.h"
 #include "port/udp_bind.h"
 #include "port/udp_socket.h"
+#include "wdp/port_question.h"
 
 namespace weft::cm {
 namespace {
@@ -54,24 +56,43 @@ Result<SessionToken, port::SystemError> Inquiries::ask(Token& token, Inquirer& i
   if (const auto d = driver(token); !d.ok()) return fail(d.error());
   driver_->set_interface(path.from, interface);
   const SessionToken question = driver_->wdp_socket().ask(offer, path, token.now());
-  open_[question] = &inquirer;
+  try {
+    Question& asked = open_.try_emplace(question, *this, inquirer, question).first->second;
+    asked.check = &drive::PortCheck::start(token, *driver_, asked, path,
+                                           wdp::port_question(driver_->random()),
+                                           token.now() + wdp::kAsksForPort);
+  } catch (const std::bad_alloc&) {
+    open_.erase(question);
+    driver_->wdp_socket().forget(question, token.now());
+    throw;
+  }
   driver_->settle(token);
   return question;
 }
 
+void Inquiries::Question::port_checked(Token& token, bool closed) {
+  check = nullptr;
+  if (closed) all.driver_->port_closed(token, question);
+}
+
+Inquirer* Inquiries::close(Token& token, SessionToken question) {
+  const auto it = open_.find(question);
+  if (it == open_.end()) return nullptr;
+  Inquirer& inquirer = it->second.inquirer;
+  if (it->second.check != nullptr) it->second.check->stop(token);
+  open_.erase(it);
+  return &inquirer;
+}
+
 void Inquiries::forget(Token& token, SessionToken question) {
-  if (open_.erase(question) == 0) return;
+  if (close(token, question) == nullptr) return;
   driver_->wdp_socket().forget(question, token.now());
   driver_->settle(token);
 }
 
 void Inquiries::answered(Token& token, drive::DatagramDriver&, SessionToken question,
                          const wdp::Handshake& handshake) {
-  const auto it = open_.find(question);
-  if (it == open_.end()) return;
-  Inquirer* inquirer = it->second;
-  open_.erase(it);
-  inquirer->answered(token, handshake);
+  if (Inquirer* inquirer = close(token, question)) inquirer->answered(token, handshake);
 }
 
 }  // namespace weft::cm

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "drive/datagram_driver.h"
+#include "drive/port_check.h"
 #include "port/system_error.h"
 
 namespace weft::cm {
@@ -32,13 +33,27 @@ class Inquiries final : private drive::DatagramOwner {
   void forget(engine::Token& token, SessionToken question);
 
  private:
+  // One that is open.
+  struct Question final : drive::PortCheckOwner {
+    Question(Inquiries& inquiries, Inquirer& who, SessionToken number)
+        : all(inquiries), inquirer(who), question(number) {}
+    void port_checked(engine::Token& token, bool closed) override;
+
+    Inquiries& all;
+    Inquirer& inquirer;
+    const SessionToken question;
+    drive::PortCheck* check = nullptr;
+  };
+
   // The socket, from the first time on that it is needed.
   Result<drive::DatagramDriver*, port::SystemError> driver(engine::Token& token);
+  // Takes it out of those that are open. Null: it is none of them.
+  Inquirer* close(engine::Token& token, SessionToken question);
   void answered(engine::Token& token, drive::DatagramDriver& driver, SessionToken question,
                 const wdp::Handshake& handshake) override;
 
   drive::DatagramDriver* driver_ = nullptr;  // once it is needed
-  std::map<SessionToken, Inquirer*> open_;
+  std::map<SessionToken, Question> open_;
 };
 
 }  // namespace weft::cm

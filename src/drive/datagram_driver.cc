@@ -254,6 +254,14 @@ void DatagramDriver::on_deadline(Token& token) {
   settle(token);
 }
 
+void DatagramDriver::port_closed(Token& token, SessionToken question) {
+  {
+    Visit visit{*this, token};
+    wdp_socket_.port_closed(question, token.now(), visit);
+  }
+  settle(token);
+}
+
 // The sender that was being served is left in the middle, and ends what it has to. What was only
 // to be sent is tried again.
 void DatagramDriver::on_no_memory(Token& token) {

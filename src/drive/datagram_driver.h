@@ -31,6 +31,7 @@
 namespace weft::drive {
 
 class DatagramDriver;
+class PortCheck;
 class RdLink;
 class UcLink;
 
@@ -112,6 +113,8 @@ class DatagramDriver final : public engine::EventHandler {
   void wait_for_receives(DatagramSender& sender);
   bool waits_for(const DatagramSender& sender) const { return sender.lacks_receives_; }
   void receives_posted(Token& token, DatagramSender& sender);
+  // Nobody has the port to which the WdpSocket's question went.
+  void port_closed(Token& token, SessionToken question);
   // Nobody answers for the socket any more. The driver goes with the last of its links.
   void close(Token& token);
 
@@ -126,6 +129,7 @@ class DatagramDriver final : public engine::EventHandler {
   void abandon_in_child() override { close_socket(); }
 
  private:
+  friend class PortCheck;
   friend class RdLink;
   friend class UcLink;
   // Whatever is called meanwhile, what comes of it is seen to at the end. Answers for the socket
@@ -200,7 +204,7 @@ class DatagramDriver final : public engine::EventHandler {
   Random& random_;
   wdp::WdpSocket wdp_socket_;
   size_t links_ = 0;
-  size_t inquiries_ = 0;  // of links, whether their peers are there
+  size_t port_checks_ = 0;  // under way
   IntrusiveList<DatagramSender, SettlingTag> settling_;
 
   bool inside_ = false;  // a visit

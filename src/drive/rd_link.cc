@@ -16,10 +16,6 @@ constexpr Duration kFirstLook = std::chrono::milliseconds{2};
 constexpr Duration kFirstOfGoodbye = std::chrono::microseconds{100};
 // For the turn that looks.
 constexpr Duration kLooks = std::chrono::microseconds{100};
-// For an answer of the peer's kernel: longer than round trips are.
-constexpr Duration kInquiry = std::chrono::seconds{1};
-// At a time, for each has a descriptor: peers of a host that is gone are many, and nobody answers.
-constexpr size_t kMostInquiries = 8;
 
 std::unique_ptr<wdp::Congestion> congestion() {
   const double gbps = config::options().fixed_rate;
@@ -53,47 +49,26 @@ RdLink& RdLink::start(Token& token, DatagramDriver& driver) {
 // leaves unanswered: it may have been slow at first, and killed then.
 void RdLink::look_for_peer(Token& token) {
   const uint32_t silence = channel_.silence();
-  if (silence == 0) end_inquiry(token);
-  if (silence <= inquired_) {
-    inquired_ = silence;
-    return;
+  if (silence == 0 || silence > checked_) stop_check(token);
+  if (silence > std::exchange(checked_, silence)) {
+    check_ =
+        &PortCheck::start(token, driver_, *this, channel_.path(), channel_.question(), token.now());
   }
-  end_inquiry(token);
-  if (driver_.inquiries_ >= kMostInquiries) return;
-  inquired_ = silence;
-  const wdp::Path& path = channel_.path();
-  const uint32_t scope = driver_.output_.interface_of(path.from, path.to.address);
-  auto inquiry = port::PortInquiry::ask(
-      port::Address::from_gid(path.to.address, path.to.port, scope),
-      path.from.is_zero() ? port::Address{} : port::Address::from_gid(path.from, 0, scope),
-      channel_.question());
-  if (!inquiry.ok()) return;
-  inquiry_.emplace(std::move(*inquiry));
-  ++driver_.inquiries_;
-  inquired_until_ = token.now() + kInquiry;
-  token.runtime().rewatch(token, *this, inquiry_->fd(), true, false);
 }
 
-void RdLink::end_inquiry(Token& token) {
-  if (!inquiry_) return;
-  token.runtime().rewatch(token, *this, -1, false, false);
-  inquiry_.reset();
-  --driver_.inquiries_;
-  inquired_until_ = Time::never();
+void RdLink::stop_check(Token& token) {
+  if (check_ != nullptr) std::exchange(check_, nullptr)->stop(token);
 }
 
-void RdLink::on_ready(Token& token, bool, bool) {
-  if (ended_ || !inquiry_) return;
-  const bool gone = inquiry_->closed();
-  end_inquiry(token);
-  if (gone && channel_.silence() > 0) channel_.abort();
+void RdLink::port_checked(Token& token, bool closed) {
+  check_ = nullptr;
+  if (closed && channel_.silence() > 0) channel_.abort();
   driver_.schedule(*this);
   driver_.settle(token);
 }
 
 void RdLink::on_deadline(Token& token) {
   if (ended_) return;
-  if (token.now() >= inquired_until_) end_inquiry(token);
   token.runtime().guard(
       token, [&] { channel_.tick(token.now()); }, [&] { on_no_memory(token); });
   driver_.schedule(*this);
@@ -136,8 +111,8 @@ void RdLink::settled(Token& token) {
   if (!channel_.is_gone()) {
     look_for_peer(token);
     const Time look = next_look(token);
-    token.runtime().set_deadline(
-        token, *this, std::min({channel_.deadline(), channel_.rests_at(), inquired_until_, look}));
+    token.runtime().set_deadline(token, *this,
+                                 std::min({channel_.deadline(), channel_.rests_at(), look}));
     if (!look.is_never()) token.runtime().closes_at(token, look + kLooks);
     return;
   }
@@ -147,7 +122,7 @@ void RdLink::settled(Token& token) {
 
 void RdLink::end(Token& token) {
   ended_ = true;
-  end_inquiry(token);
+  stop_check(token);
   set_source(nullptr);
   driver_.remove(token, *this);
   token.runtime().remove(token, *this);

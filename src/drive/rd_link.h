@@ -2,11 +2,9 @@
 // its first datagram until it rests, or the peer knows of its end (spec/wdp-rd 2).
 #pragma once
 
-#include <optional>
-
 #include "drive/datagram_driver.h"
 #include "drive/datagram_tally.h"
-#include "port/port_inquiry.h"
+#include "drive/port_check.h"
 #include "wdp/rd_channel.h"
 
 namespace weft::drive {
@@ -14,7 +12,8 @@ namespace weft::drive {
 // Engine holder only. Owned by the engine; ends by itself.
 class RdLink final : public engine::EventHandler,
                      public DatagramSender,
-                     private wdp::RdChannelOwner {
+                     private wdp::RdChannelOwner,
+                     private PortCheckOwner {
  public:
   // The channel is yet to call, or to answer.
   static RdLink& start(Token& token, DatagramDriver& driver);
@@ -22,13 +21,12 @@ class RdLink final : public engine::EventHandler,
 
   wdp::RdChannel& channel() { return channel_; }
 
-  // The answer of the peer's kernel whether the peer is there (spec/wdp-rd 5.3).
-  void on_ready(Token& token, bool readable, bool writable) override;
+  void on_ready(Token&, bool, bool) override {}
   void on_deadline(Token& token) override;
   void on_doorbell(Token&) override {}
   // The program has had its turn, and did not answer.
   void on_gathered(Token& token) override;
-  void abandon_in_child() override { inquiry_.reset(); }
+  void abandon_in_child() override {}
 
   // DatagramSender, EventHandler: what was to be sent is tried again; what came comes again.
   void on_no_memory(Token&) override { driver_.schedule(*this); }
@@ -38,9 +36,10 @@ class RdLink final : public engine::EventHandler,
   void reached() override { driver_.reached(*this); }
   void small_messages_came(size_t bytes) override { driver_.came_in_small_ones(bytes); }
   void settled(Token& token) override;
+  void port_checked(Token& token, bool closed) override;
   void end(Token& token);
   void look_for_peer(Token& token);
-  void end_inquiry(Token& token);
+  void stop_check(Token& token);
   Time next_look(Token& token);
 
   DatagramDriver& driver_;
@@ -49,9 +48,8 @@ class RdLink final : public engine::EventHandler,
   Time waits_since_ = Time::never();  // for the peer's word of what was said last
   bool says_goodbye_ = false;
   // Since the peer answers nothing: whether it has its port yet.
-  std::optional<port::PortInquiry> inquiry_;
-  uint32_t inquired_ = 0;  // after so many questions
-  Time inquired_until_ = Time::never();
+  PortCheck* check_ = nullptr;
+  uint32_t checked_ = 0;  // after so many questions
   stats::EngineBlock& engine_;
   RdTally tally_;
   HandshakeTally handshake_;

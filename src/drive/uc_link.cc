@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "drive/silence.h"
+#include "wdp/port_question.h"
 
 namespace weft::drive {
 
@@ -45,6 +46,7 @@ void UcLink::on_deadline(Token& token) {
   token.runtime().guard(
       token, [&] { connection_.tick(token.now()); }, [&] { on_no_memory(token); });
   look_for_answers(token);
+  look_for_listener(token);
   settle(token);
 }
 
@@ -56,6 +58,26 @@ void UcLink::look_for_answers(Token& token) {
   report_silence(token, stats::Silence::datagrams, port::Address::from_gid(to.address, to.port));
 }
 
+// Whoever calls a queue pair calls again anyway (spec/addressing 6.2).
+void UcLink::look_for_listener(Token& token) {
+  if (ended_ || owner_ == nullptr || check_ != nullptr) return;
+  const wdp::Handshake* const call = connection_.handshake();
+  if (call == nullptr || !call->calls_listener()) return;
+  if (token.now() < call->unanswered_since() + wdp::kAsksForPort) return;
+  check_ = &PortCheck::start(token, driver_, *this, call->path(),
+                             wdp::port_question(driver_.random()), token.now());
+}
+
+void UcLink::port_checked(Token& token, bool closed) {
+  check_ = nullptr;
+  if (closed) connection_.port_closed();
+  settle(token);
+}
+
+void UcLink::stop_check(Token& token) {
+  if (check_ != nullptr) std::exchange(check_, nullptr)->stop(token);
+}
+
 void UcLink::on_idle(Token&) {
   if (auto* session = connection_.session()) session->trim();
 }
@@ -63,6 +85,7 @@ void UcLink::on_idle(Token&) {
 void UcLink::settled(Token& token) {
   if (ended_) return;
   publish_counts();
+  if (connection_.unanswered_since().is_never()) stop_check(token);
   if (owner_ != nullptr) owner_->visited(token, *this);
   if (ended_) return;
   // Its requests may have been flushed, and their memory is the program's again.
@@ -84,6 +107,7 @@ void UcLink::publish_counts() {
 void UcLink::end(Token& token) {
   if (std::exchange(ended_, true)) return;
   publish_counts();
+  stop_check(token);
   // It is there until the turn is over, and other sessions may call it when their window opens.
   if (auto* session = connection_.session()) session->detach();
   driver_.remove(token, *this);

@@ -4,6 +4,7 @@
 
 #include "drive/datagram_driver.h"
 #include "drive/datagram_tally.h"
+#include "drive/port_check.h"
 
 namespace weft::drive {
 
@@ -22,7 +23,8 @@ class UcLinkOwner {
 // it, is done directly, and then comes settle().
 class UcLink final : public engine::EventHandler,
                      public DatagramSender,
-                     private wdp::UcConnectionOwner {
+                     private wdp::UcConnectionOwner,
+                     private PortCheckOwner {
  public:
   // The link is on the driver's engine; both outlive the call of leave().
   static UcLink& start(Token& token, DatagramDriver& driver, UcLinkOwner& owner,
@@ -63,6 +65,9 @@ class UcLink final : public engine::EventHandler,
   void settled(Token& token) override;
   void end(Token& token);
   void look_for_answers(Token& token);
+  void look_for_listener(Token& token);
+  void port_checked(Token& token, bool closed) override;
+  void stop_check(Token& token);
   void publish_counts();
 
   DatagramDriver& driver_;
@@ -70,6 +75,7 @@ class UcLink final : public engine::EventHandler,
   wdp::UcConnection connection_;
   bool ended_ = false;
   bool silence_told_ = false;
+  PortCheck* check_ = nullptr;  // while a listener that is called answers nothing
   stats::EngineBlock& engine_;
   stats::QpBlock* counters_;
   DropTally drops_;

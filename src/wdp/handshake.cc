@@ -230,6 +230,13 @@ void Handshake::withdraw() {
   fail_with(Failure::withdrawn);
 }
 
+void Handshake::port_closed() {
+  if (state_ != State::req_sent) return;
+  outbox_.clear();
+  peer_.reason = static_cast<uint32_t>(RejReason::no_listener);
+  fail_with(Failure::rejected);
+}
+
 // Two queue pairs that call each other (spec/wdp 4.6): compare (QPN, XID) of the two REQs; lower
 // one proceeds, other side drops its own REQ and answers; both use tokens already announced.
 Handshake::Verdict Handshake::on_request(const WdpCtl& c, size_t size, Time now) {

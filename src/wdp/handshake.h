@@ -61,6 +61,8 @@ struct Offer {
 inline constexpr std::array<Duration, 7> kHandshakeTries = {0ms,    100ms,  300ms, 700ms,
                                                             1500ms, 3100ms, 6300ms};
 inline constexpr Duration kHandshakeFails = 12700ms;
+// A listener's port that has answered nothing for so long may be closed (spec/wdp 4.2).
+inline constexpr Duration kAsksForPort = kHandshakeTries[1];
 inline constexpr std::array<Duration, 3> kRtuTries = {0ms, 100ms, 300ms};
 // While the application makes up its mind.
 inline constexpr uint32_t kWaitMs = 1000;
@@ -116,6 +118,9 @@ class Handshake {
   void withdraw();
   // The same before anything of it was said.
   void forget();
+  // Nobody has the port that is called: that is a REJ for want of a listener. Nothing happens once
+  // somebody has answered.
+  void port_closed();
 
   // --- what comes. Token and address were right; types REQ to WAIT.
   Result<Ok, wire::WdpDrop> received(const wire::WdpCtl& c, size_t size, Time now);
@@ -134,6 +139,8 @@ class Handshake {
   State state() const { return state_; }
   Failure failure() const { return failure_; }
   bool active() const { return active_; }
+  // Calls a listener, and not a queue pair.
+  bool calls_listener() const { return active_ && !ib_style_; }
   // What this side said in a REJ, if it said one: each side says one at most.
   std::optional<wire::RejReason> rejected_by_us() const { return rejected_by_us_; }
   // What the peer said in its REQ, REP or REJ. Its private data stay with this object.

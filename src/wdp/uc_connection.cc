@@ -150,6 +150,10 @@ void UcConnection::close(Time now) {
   }
 }
 
+void UcConnection::port_closed() {
+  if (handshake_ != nullptr) handshake_->port_closed();
+}
+
 void UcConnection::abort(uint32_t reason, Time now) {
   if (speaks()) {
     session_->abort(reason, now);

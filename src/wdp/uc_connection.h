@@ -50,6 +50,8 @@ class UcConnection final : public TrainSource {
   // --- the end
   // What is posted goes out first; where nothing stands yet, as abort().
   void close(Time now);
+  // Nobody has the peer's port: a call that nobody has answered fails.
+  void port_closed();
   // At once. The peer hears of it; the consumer hears nothing any more.
   void abort(uint32_t reason, Time now);
 

@@ -336,6 +336,13 @@ void WdpSocket::forget(SessionToken question, Time now) {
   if (questions_.erase(question) != 0) demux_.remove(question, now);
 }
 
+void WdpSocket::port_closed(SessionToken question, Time now, WdpSocketOwner& owner) {
+  const auto it = questions_.find(question);
+  if (it == questions_.end()) return;
+  it->second->port_closed();
+  settle(question, now, owner);
+}
+
 void WdpSocket::settle(SessionToken question, Time now, WdpSocketOwner& owner) {
   const auto it = questions_.find(question);
   answer(*it->second);

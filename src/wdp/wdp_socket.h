@@ -87,6 +87,8 @@ class WdpSocket {
   // --- UD queue pairs of rdma_cm (CTL service 4): who has which QPN and Q_Key
   SessionToken ask(Offer offer, const Path& path, Time now);
   void forget(SessionToken question, Time now);
+  // Nobody has the port that is asked: the answer is that of a port where nobody listens.
+  void port_closed(SessionToken question, Time now, WdpSocketOwner& owner);
   // What requested() told of: the queue pair's QPN, and its Q_Key for `first_psn`.
   bool tell(const RequestKey& key, const Offer& offer, Time now);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tests/abi/cm_datagram_fixture.h"
+#include "tests/support/closed_port.h"
 #include "tests/support/counted.h"
 
 namespace weft::test {
@@ -144,6 +145,26 @@ TEST_F(CmUd, AListenerOfConnectionsAnswersNoQuestions) {
   EXPECT_EQ(e->status, 1);  // IB_SIDR_UNSUPPORTED
   rejections.expect_some("service_mismatch");
   failures.expect({{"service_mismatch", 1}});
+}
+
+// More questions than ports are looked after at a time.
+TEST_F(CmUd, NobodyListens) {
+  constexpr size_t kQuestions = 20;
+  const Counted failures("wdp_call_failed");
+  const ClosedPort port;
+  std::vector<OwnedId> asking;
+  for (size_t i = 0; i < kQuestions; ++i) {
+    asking.push_back(resolved_datagram(port.number()));
+    ASSERT_OK(create_qp(asking.back().get(), IBV_QPT_UD));
+    rdma_conn_param p = parameters();
+    ASSERT_OK(rdma_connect(asking.back().get(), &p));
+  }
+  for (size_t i = 0; i < kQuestions; ++i) {
+    const OwnedEvent e = expect_event(active.get(), RDMA_CM_EVENT_UNREACHABLE);
+    ASSERT_NE(e, nullptr) << i;
+    EXPECT_EQ(e->status, 1);  // IB_SIDR_UNSUPPORTED
+  }
+  failures.expect({{"no_listener", kQuestions}});
 }
 
 TEST_F(CmUd, APortIsTakenOnce) {

@@ -4,13 +4,18 @@
 
 #include <gtest/gtest.h>
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <map>
+#include <vector>
 
 #include "cm/core.h"
 #include "cm/datagram_listener.h"
 #include "engine/engine.h"
 #include "port/udp_bind.h"
 #include "tests/abi/in_child.h"
+#include "tests/support/closed_port.h"
 
 namespace weft::cm {
 namespace {
@@ -35,12 +40,14 @@ struct Asks final : Inquirer {
     ++answers;
     state = handshake.state();
     qpn = handshake.peer().source;
+    reason = handshake.peer().reason;
     failure = handshake.failure();
   }
   int answers = 0;
   wdp::Handshake::State state{};
   wdp::Handshake::Failure failure{};
   Qpn qpn;
+  uint32_t reason = 0;
 };
 
 class InquiriesTest : public testing::Test {
@@ -57,11 +64,12 @@ class InquiriesTest : public testing::Test {
     auto h = engine_.hold();
     listener_->stop(h.token());
   }
-  SessionToken ask(Asks& who) {
+  SessionToken ask(Asks& who) { return ask(who, to_.port); }
+  SessionToken ask(Asks& who, uint16_t port) {
     auto h = engine_.hold();
     const auto question = Inquiries::on(h.token()).ask(
         h.token(), who, {.service = wire::CtlService::ud_resolution, .own_qpn = Qpn{0x101}},
-        {.to = to_, .from = kHere}, 0);
+        {.to = {.address = kHere, .port = port}, .from = kHere}, 0);
     EXPECT_TRUE(question.ok());
     return *question;
   }
@@ -143,6 +151,54 @@ TEST_F(InquiriesTest, WhatIsForgottenIsNotAnswered) {
   ASSERT_TRUE(soon([&] { return stays.answers == 1; }));
   EXPECT_EQ(stays.qpn, Qpn{0x303});
   EXPECT_EQ(gone.answers, 0);
+}
+
+TEST_F(InquiriesTest, AClosedPortIsAnAnswer) {
+  const test::ClosedPort port;
+  Asks asks;
+  ask(asks, port.number());
+  ASSERT_TRUE(soon([&] { return asks.answers == 1; }));
+  EXPECT_EQ(asks.failure, wdp::Handshake::Failure::rejected);
+  EXPECT_EQ(asks.reason, static_cast<uint32_t>(wire::RejReason::no_listener));
+}
+
+// Those that are forgotten leave room for others: few ports are looked after at a time.
+TEST_F(InquiriesTest, APortIsLookedAfterUntilTheQuestionIsForgotten) {
+  const auto silent = port::bind_udp(port::Address::from_gid(kHere, 0));
+  ASSERT_TRUE(silent.ok());
+  uint16_t own = 0;
+  {
+    auto h = engine_.hold();
+    own = Inquiries::on(h.token()).own_port(h.token());
+  }
+  std::vector<Asks> asks(20);
+  std::vector<SessionToken> questions;
+  for (Asks& a : asks) {
+    questions.push_back(ask(a, port::Address::of_socket(silent->get()).port()));
+  }
+  // Whoever looks after a port has a socket of its own.
+  size_t looks = 0;
+  ASSERT_TRUE(soon([&] {
+    sockaddr_in from{};
+    socklen_t size = sizeof from;
+    std::byte datagram[1500];
+    while (::recvfrom(silent->get(), datagram, sizeof datagram, MSG_DONTWAIT,
+                      reinterpret_cast<sockaddr*>(&from), &size) > 0) {
+      if (ntohs(from.sin_port) != own) ++looks;
+    }
+    return looks >= 8;
+  }));
+  EXPECT_EQ(looks, 8U);
+  {
+    auto h = engine_.hold();
+    for (const SessionToken q : questions) Inquiries::on(h.token()).forget(h.token(), q);
+  }
+  const test::ClosedPort closed;
+  Asks other;
+  ask(other, closed.number());
+  ASSERT_TRUE(soon([&] { return other.answers == 1; }));
+  EXPECT_EQ(other.failure, wdp::Handshake::Failure::rejected);
+  for (const Asks& a : asks) EXPECT_EQ(a.answers, 0);
 }
 
 // All by one socket, whose port a program may ask for before there is a question.

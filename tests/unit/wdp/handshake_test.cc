@@ -208,6 +208,28 @@ TEST_F(HandshakeTest, ARejectionEndsIt) {
   EXPECT_EQ(a.peer().private_data[3], pattern_bytes(10, 5)[3]);
 }
 
+// spec/wdp 4.2
+TEST_F(HandshakeTest, AClosedPortIsOneWhereNobodyListens) {
+  connect();
+  a.port_closed();
+  EXPECT_EQ(a.failure(), Failure::rejected);
+  EXPECT_EQ(a.peer().reason, static_cast<uint32_t>(RejReason::no_listener));
+  EXPECT_FALSE(a.ready());
+  EXPECT_TRUE(a.deadline().is_never());
+}
+
+// Whoever says that a port is closed does not end what stands.
+TEST_F(HandshakeTest, AClosedPortMeansNothingOnceThereIsAnAnswer) {
+  connect();
+  request(one(a, CtlType::req));
+  b.accept(passive_offer(), now);
+  b.port_closed();
+  EXPECT_EQ(b.state(), Handshake::State::rep_sent);
+  hear(a, one(b, CtlType::rep));
+  a.port_closed();
+  EXPECT_EQ(a.state(), Handshake::State::established);
+}
+
 TEST_F(HandshakeTest, WaitPushesTheNextTryAndTheDeadline) {
   connect();
   const Said req = one(a, CtlType::req);
