@@ -7,8 +7,8 @@ namespace weft::sim {
 namespace {
 
 // What one direction suffers: nothing, where the spec means the other one. `out` is what A sends.
-FaultSpec of_way(FaultSpec spec, FaultWay way) {
-  return spec.goes(way) ? spec : FaultSpec{.seed = spec.seed};
+FaultSpec one_direction(FaultSpec spec, FaultDirection direction) {
+  return spec.applies_to(direction) ? spec : FaultSpec{.seed = spec.seed};
 }
 
 // The seeds of spec and link both count. A spec that names none leaves the link's as it is.
@@ -39,16 +39,16 @@ DatagramCounters DatagramEnd::counters() const {
 DatagramLink::DatagramLink(Scheduler& scheduler, uint64_t seed, const DatagramOptions& options)
     : scheduler_(scheduler),
       options_(options),
-      a_(*this, of_way(seeded(options.faults, seed), FaultWay::out), 1),
-      b_(*this, of_way(seeded(options.faults, seed), FaultWay::in), 2),
+      a_(*this, one_direction(seeded(options.faults, seed), FaultDirection::out), 1),
+      b_(*this, one_direction(seeded(options.faults, seed), FaultDirection::in), 2),
       self_(std::make_shared<DatagramLink*>(this)) {}
 
 DatagramLink::~DatagramLink() = default;
 
 void DatagramLink::set_options(const DatagramOptions& options) {
   options_ = options;
-  a_.plan_.change(of_way(options.faults, FaultWay::out));
-  b_.plan_.change(of_way(options.faults, FaultWay::in));
+  a_.plan_.change(one_direction(options.faults, FaultDirection::out));
+  b_.plan_.change(one_direction(options.faults, FaultDirection::in));
 }
 
 bool DatagramLink::send(DatagramEnd& from, Bytes datagram) {

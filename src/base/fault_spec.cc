@@ -18,14 +18,14 @@ struct Word {
   double FaultSpec::*count = nullptr;
   Duration FaultSpec::*time = nullptr;
   uint64_t FaultSpec::*number = nullptr;
-  FaultWay FaultSpec::*way = nullptr;
+  FaultDirection FaultSpec::*direction = nullptr;
   std::string_view sentence;
 
   const char* accepted() const {
     if (share != nullptr) return "a share from 0 to 1, such as 0.01, 1e-3 or 2%";
     if (count != nullptr) return "a number from 1 to 10000";
     if (time != nullptr) return "a time up to 60 s with its unit: ns, us, ms or s";
-    if (way != nullptr) return "in, out or both";
+    if (direction != nullptr) return "in, out or both";
     return "a whole number";
   }
 };
@@ -51,17 +51,17 @@ constexpr Word kWords[] = {
      .share = &FaultSpec::split,
      .sentence = "share of the calls on TCP that move a part only"},
     {.name = "way",
-     .way = &FaultSpec::way,
+     .direction = &FaultSpec::direction,
      .sentence = "in, out or both: what comes to this process, what it sends, or all"},
     {.name = "seed", .number = &FaultSpec::seed, .sentence = "the same seed makes the same faults"},
 };
 
-struct NamedWay {
+struct NamedDirection {
   std::string_view name;
-  FaultWay way;
+  FaultDirection direction;
 };
-constexpr NamedWay kWays[] = {
-    {"both", FaultWay::both}, {"in", FaultWay::in}, {"out", FaultWay::out}};
+constexpr NamedDirection kDirections[] = {
+    {"both", FaultDirection::both}, {"in", FaultDirection::in}, {"out", FaultDirection::out}};
 
 struct Unit {
   std::string_view name;
@@ -120,10 +120,10 @@ bool set_number(FaultSpec& spec, const Word& w, std::string_view text) {
   return true;
 }
 
-bool set_way(FaultSpec& spec, const Word& w, std::string_view text) {
-  for (const NamedWay& known : kWays) {
+bool set_direction(FaultSpec& spec, const Word& w, std::string_view text) {
+  for (const NamedDirection& known : kDirections) {
     if (known.name != text) continue;
-    spec.*w.way = known.way;
+    spec.*w.direction = known.direction;
     return true;
   }
   return false;
@@ -133,7 +133,7 @@ bool set(FaultSpec& spec, const Word& w, std::string_view text) {
   if (w.share != nullptr) return set_share(spec, w, text);
   if (w.count != nullptr) return set_count(spec, w, text);
   if (w.time != nullptr) return set_time(spec, w, text);
-  if (w.way != nullptr) return set_way(spec, w, text);
+  if (w.direction != nullptr) return set_direction(spec, w, text);
   return set_number(spec, w, text);
 }
 
@@ -148,9 +148,9 @@ std::string number_text(double v) {
   return {text.data(), done.ptr};
 }
 
-std::string_view name_of(FaultWay way) {
-  return std::find_if(std::begin(kWays), std::end(kWays),
-                      [=](const NamedWay& known) { return known.way == way; })
+std::string_view name_of(FaultDirection direction) {
+  return std::find_if(std::begin(kDirections), std::end(kDirections),
+                      [=](const NamedDirection& known) { return known.direction == direction; })
       ->name;
 }
 
@@ -166,7 +166,7 @@ std::string value_text(const FaultSpec& spec, const Word& w) {
   if (w.share != nullptr) return number_text(spec.*w.share);
   if (w.count != nullptr) return number_text(spec.*w.count);
   if (w.number != nullptr) return std::to_string(spec.*w.number);
-  if (w.way != nullptr) return std::string(name_of(spec.*w.way));
+  if (w.direction != nullptr) return std::string(name_of(spec.*w.direction));
   return time_text(spec.*w.time);
 }
 

@@ -5,7 +5,8 @@
 //   loss:0.01,burst:4,reorder:0.05,seed:7
 //
 // Words in any order, each once, `name:value`, between commas. A share is a number from 0 to 1,
-// also as 1e-3 or 2%. A time is a number with ns, us, ms or s behind it. A way is in, out or both.
+// also as 1e-3 or 2%. A time is a number with ns, us, ms or s behind it. A direction is in, out or
+// both.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@
 
 namespace weft {
 
-// Which way of a socket suffers; of a link of the simulator, that of its end A.
-enum class FaultWay : uint8_t { both, in, out };
+// In which direction a socket suffers; for a link of the simulator, as seen from its end A.
+enum class FaultDirection : uint8_t { both, in, out };
 
 // A value type; nothing goes wrong by default.
 struct FaultSpec {
@@ -31,7 +32,7 @@ struct FaultSpec {
   Duration jitter{0};  // added to it, 0 to this much; order is kept
   double corrupt = 0;  // share in which 1 to 3 bits are flipped
   double split = 0;    // share of the calls on a stream that move a part only
-  FaultWay way = FaultWay::both;
+  FaultDirection direction = FaultDirection::both;
   uint64_t seed = 1;  // the same seed makes the same faults
 
   friend constexpr bool operator==(const FaultSpec&, const FaultSpec&) = default;
@@ -41,7 +42,9 @@ struct FaultSpec {
     return loss == 0 && duplicate == 0 && reorder == 0 && corrupt == 0 && !late();
   }
   bool nothing_for_streams() const { return split == 0 && !late(); }
-  bool goes(FaultWay one) const { return way == FaultWay::both || way == one; }
+  bool applies_to(FaultDirection one) const {
+    return direction == FaultDirection::both || direction == one;
+  }
   // The error is a sentence for the user. An empty text is a spec of nothing.
   static Result<FaultSpec, std::string> parse(std::string_view text);
   // In a form that parse() reads: what differs from the defaults.

@@ -33,8 +33,8 @@ struct FaultyDatagrams::Run {
 };
 
 FaultyDatagrams::FaultyDatagrams(const FaultSpec& spec, uint64_t number, FaultLog* log)
-    : out_(spec, 2 * number, spec.goes(FaultWay::out)),
-      in_(spec, 2 * number + 1, spec.goes(FaultWay::in)),
+    : out_(spec, 2 * number, spec.applies_to(FaultDirection::out)),
+      in_(spec, 2 * number + 1, spec.applies_to(FaultDirection::in)),
       log_(log) {}
 
 std::unique_ptr<FaultyDatagrams> FaultyDatagrams::of_process() {

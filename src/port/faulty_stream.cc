@@ -62,7 +62,7 @@ std::span<const IoVec> FaultyStream::part_of(std::span<const IoVec> pieces) {
 }
 
 std::optional<std::span<const IoVec>> FaultyStream::before_send(std::span<const IoVec> pieces) {
-  if (!spec_.goes(FaultWay::out)) return pieces;
+  if (!spec_.applies_to(FaultDirection::out)) return pieces;
   if (whole_ > 0) {
     --whole_;
     return pieces;
@@ -81,7 +81,7 @@ void FaultyStream::sent(size_t bytes) {
 
 std::optional<std::span<const IoVec>> FaultyStream::before_receive(int fd,
                                                                    std::span<const IoVec> pieces) {
-  if (!spec_.goes(FaultWay::in)) return pieces;
+  if (!spec_.applies_to(FaultDirection::in)) return pieces;
   if (spec_.late() && !in_.flows && has_bytes(fd) && waits(in_, faults::now())) return {};
   return part_of(pieces);
 }

@@ -87,23 +87,25 @@ void TcpStream::inject(const FaultSpec& spec) {
 
 TcpStream::Transfer TcpStream::send(std::span<const IoVec> pieces) const {
   if (hooks_) [[unlikely]]
-    return hooked(trace::Way::out, pieces);
+    return hooked(trace::Direction::out, pieces);
   return send_now(pieces);
 }
 
 TcpStream::Transfer TcpStream::receive(std::span<const IoVec> pieces) const {
   if (hooks_) [[unlikely]]
-    return hooked(trace::Way::in, pieces);
+    return hooked(trace::Direction::in, pieces);
   return receive_now(pieces);
 }
 
-TcpStream::Transfer TcpStream::hooked(trace::Way way, std::span<const IoVec> pieces) const {
-  return hooks_->tap ? tapped(way, pieces) : faulty(way, pieces);
+TcpStream::Transfer TcpStream::hooked(trace::Direction direction,
+                                      std::span<const IoVec> pieces) const {
+  return hooks_->tap ? tapped(direction, pieces) : faulty(direction, pieces);
 }
 
-TcpStream::Transfer TcpStream::faulty(trace::Way way, std::span<const IoVec> pieces) const {
+TcpStream::Transfer TcpStream::faulty(trace::Direction direction,
+                                      std::span<const IoVec> pieces) const {
   FaultyStream* const faults = hooks_->faults.get();
-  const bool out = way == trace::Way::out;
+  const bool out = direction == trace::Direction::out;
   if (faults != nullptr) {
     const auto part = out ? faults->before_send(pieces) : faults->before_receive(fd(), pieces);
     if (!part) return {.would_block = true};
@@ -122,14 +124,15 @@ TcpStream::Transfer TcpStream::faulty(trace::Way way, std::span<const IoVec> pie
 
 // What goes out has the time before the call, what comes in that behind it: so it is sent before it
 // comes in the file of the other end, too.
-TcpStream::Transfer TcpStream::tapped(trace::Way way, std::span<const IoVec> pieces) const {
+TcpStream::Transfer TcpStream::tapped(trace::Direction direction,
+                                      std::span<const IoVec> pieces) const {
   TcpTap& tap = *hooks_->tap;
   int64_t at = TcpTap::now();
   if (!tap.knows_ends()) tap.meet(at, local(), peer());
-  const Transfer t = faulty(way, pieces);
-  if (way == trace::Way::in && !t.would_block) at = TcpTap::now();
+  const Transfer t = faulty(direction, pieces);
+  if (direction == trace::Direction::in && !t.would_block) at = TcpTap::now();
   if (t.bytes > 0) {
-    tap.moved(at, way, pieces, t.bytes);
+    tap.moved(at, direction, pieces, t.bytes);
   } else if (t.end) {
     tap.peer_finished(at);
   } else if (t.error != 0) {

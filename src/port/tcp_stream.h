@@ -90,9 +90,9 @@ class TcpStream final : public ByteStream {
   TcpTap* tap() const { return hooks_ ? hooks_->tap.get() : nullptr; }
   Transfer send_now(std::span<const IoVec> pieces) const;
   Transfer receive_now(std::span<const IoVec> pieces) const;
-  Transfer hooked(trace::Way way, std::span<const IoVec> pieces) const;
-  Transfer faulty(trace::Way way, std::span<const IoVec> pieces) const;
-  Transfer tapped(trace::Way way, std::span<const IoVec> pieces) const;
+  Transfer hooked(trace::Direction direction, std::span<const IoVec> pieces) const;
+  Transfer faulty(trace::Direction direction, std::span<const IoVec> pieces) const;
+  Transfer tapped(trace::Direction direction, std::span<const IoVec> pieces) const;
 
   Fd fd_;
   bool calls_apart_ = false;

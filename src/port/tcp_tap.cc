@@ -7,7 +7,7 @@
 
 namespace weft::port {
 
-using trace::Way;
+using trace::Direction;
 
 std::unique_ptr<TcpTap> TcpTap::of_process() {
   Capture* capture = Capture::of_process();
@@ -46,28 +46,28 @@ void TcpTap::meet(int64_t at, const Address& local, const Address& peer) {
   record([at](trace::TcpFlow& flow) { flow.open(at); });
 }
 
-void TcpTap::moved(int64_t at, Way way, std::span<const IoVec> pieces, size_t bytes) {
+void TcpTap::moved(int64_t at, Direction direction, std::span<const IoVec> pieces, size_t bytes) {
   // A socket that is connected with itself receives what it has sent.
-  if (with_itself_ && way == Way::in) return;
-  record([&](trace::TcpFlow& flow) { flow.moved(at, way, pieces, bytes); });
+  if (with_itself_ && direction == Direction::in) return;
+  record([&](trace::TcpFlow& flow) { flow.moved(at, direction, pieces, bytes); });
 }
 
 void TcpTap::failed(int64_t at, int error) {
   if (error != ECONNRESET) return;
-  record([at](trace::TcpFlow& flow) { flow.reset(at, Way::in); });
+  record([at](trace::TcpFlow& flow) { flow.reset(at, Direction::in); });
 }
 
 void TcpTap::peer_finished(int64_t at) {
   if (with_itself_) return;
-  record([at](trace::TcpFlow& flow) { flow.finish(at, Way::in); });
+  record([at](trace::TcpFlow& flow) { flow.finish(at, Direction::in); });
 }
 
 void TcpTap::finished(int64_t at) {
-  record([at](trace::TcpFlow& flow) { flow.finish(at, Way::out); });
+  record([at](trace::TcpFlow& flow) { flow.finish(at, Direction::out); });
 }
 
 void TcpTap::reset(int64_t at) {
-  record([at](trace::TcpFlow& flow) { flow.reset(at, Way::out); });
+  record([at](trace::TcpFlow& flow) { flow.reset(at, Direction::out); });
 }
 
 }  // namespace weft::port

@@ -33,7 +33,7 @@ class TcpTap {
 
   static int64_t now();
   // `bytes` of `pieces` went through, or the errno that came instead.
-  void moved(int64_t at, trace::Way way, std::span<const IoVec> pieces, size_t bytes);
+  void moved(int64_t at, trace::Direction direction, std::span<const IoVec> pieces, size_t bytes);
   void failed(int64_t at, int error);
   // The peer's FIN, our own, and a RST of ours.
   void peer_finished(int64_t at);

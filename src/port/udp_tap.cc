@@ -9,7 +9,7 @@
 
 namespace weft::port {
 
-using trace::Way;
+using trace::Direction;
 
 namespace {
 
@@ -54,7 +54,7 @@ void UdpTap::datagrams(const Flow& flow, std::span<const IoVec> pieces, size_t b
     cut(pieces, at, size, cut_);
     const trace::Headers headers = trace::udp_headers(flow.from, flow.to, size, flow.tos);
     capture_.packet({.at = flow.at,
-                     .way = flow.way,
+                     .direction = flow.direction,
                      .headers = headers.bytes(),
                      .payload = cut_,
                      .kept = capture_.keep() > 0 ? std::min(capture_.keep(), size) : size,
@@ -70,7 +70,7 @@ void UdpTap::sent(int64_t at, const UdpSocket& socket, const UdpSocket::Train& t
   (void)capture_.record([&] {
     const Gid from = train.from.is_zero() ? source_towards(*train.to) : train.from;
     const Flow flow{.at = at,
-                    .way = Way::out,
+                    .direction = Direction::out,
                     .from = {from, own_port(socket)},
                     .to = {train.to->gid(), train.to->port()},
                     .tos = train.tos};
@@ -83,7 +83,7 @@ void UdpTap::received(int64_t at, const UdpSocket& socket, const UdpSocket::Rece
                       Bytes buffer) {
   if (received.would_block || received.error != 0) return;
   const Flow flow{.at = at,
-                  .way = Way::in,
+                  .direction = Direction::in,
                   .from = {received.from.gid(), received.from.port()},
                   .to = {received.to, own_port(socket)},
                   .tos = received.tos};

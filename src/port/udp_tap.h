@@ -31,7 +31,7 @@ class UdpTap {
  private:
   struct Flow {
     int64_t at;
-    trace::Way way;
+    trace::Direction direction;
     trace::Endpoint from;
     trace::Endpoint to;
     uint8_t tos;

@@ -63,15 +63,15 @@ Headers tcp_headers(const Endpoint& from, const Endpoint& to, const TcpHeader& t
 Headers udp_headers(const Endpoint& from, const Endpoint& to, size_t payload, uint8_t tos = 0);
 
 // As the end sees it whose file it is.
-enum class Way : uint8_t { out, in };
-constexpr Way reverse(Way way) {
-  return way == Way::out ? Way::in : Way::out;
+enum class Direction : uint8_t { out, in };
+constexpr Direction reverse(Direction direction) {
+  return direction == Direction::out ? Direction::in : Direction::out;
 }
 
 // One packet for the file. Views, good for the call they are handed to.
 struct Packet {
   int64_t at = 0;  // ns since 1970
-  Way way{};
+  Direction direction{};
   Bytes headers;
   std::span<const IoVec> payload;  // holds at least `kept` bytes
   size_t kept = 0;                 // of the payload, in the file

@@ -107,7 +107,7 @@ BlockEnds::BlockEnds(const Packet& packet) {
   std::byte* b = back_.data() + padding;
   b += store(b, uint16_t{kFlags});
   b += store(b, uint16_t{4});
-  b += store(b, packet.way == Way::out ? kOutbound : kInbound);
+  b += store(b, packet.direction == Direction::out ? kOutbound : kInbound);
   b += store(b, uint32_t{kEnd});
   store(b, length);
 }

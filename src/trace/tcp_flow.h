@@ -21,11 +21,11 @@ class TcpFlow {
   // The handshake.
   void open(int64_t at);
   // The first `bytes` of `pieces` were sent, or have come.
-  void moved(int64_t at, Way way, std::span<const IoVec> pieces, size_t bytes);
-  // The sending side of this way was shut. Once; a second time says nothing.
-  void finish(int64_t at, Way way);
+  void moved(int64_t at, Direction direction, std::span<const IoVec> pieces, size_t bytes);
+  // The sending side of this direction was shut. Once; a second time says nothing.
+  void finish(int64_t at, Direction direction);
   // The connection was reset. Nothing follows.
-  void reset(int64_t at, Way way);
+  void reset(int64_t at, Direction direction);
   // This end closed. Nothing follows.
   void close(int64_t at);
 
@@ -40,13 +40,15 @@ class TcpFlow {
     size_t unacknowledged = 0;  // bytes
     bool finished = false;
   };
-  Side& of(Way way) { return sides_[way == Way::out ? 0 : 1]; }
-  void segment(int64_t at, Way way, uint8_t flags, std::span<const IoVec> payload, size_t kept,
-               size_t size);
-  void control(int64_t at, Way way, uint8_t flags) { segment(at, way, flags, {}, 0, 0); }
-  void whole(int64_t at, Way way, FrameCutter::Input input);
-  void frames(int64_t at, Way way, FrameCutter::Input input);
-  void frame(int64_t at, Way way);
+  Side& of(Direction direction) { return sides_[direction == Direction::out ? 0 : 1]; }
+  void segment(int64_t at, Direction direction, uint8_t flags, std::span<const IoVec> payload,
+               size_t kept, size_t size);
+  void control(int64_t at, Direction direction, uint8_t flags) {
+    segment(at, direction, flags, {}, 0, 0);
+  }
+  void whole(int64_t at, Direction direction, FrameCutter::Input input);
+  void frames(int64_t at, Direction direction, FrameCutter::Input input);
+  void frame(int64_t at, Direction direction);
   void unfinished_frames(int64_t at);
 
   PacketSink& sink_;

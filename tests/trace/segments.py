@@ -20,7 +20,7 @@ class Piece(NamedTuple):
     size: int
 
 
-class Way:
+class Direction:
     """One direction of a connection. `emss`: the most that TCP puts into a segment."""
 
     def __init__(self, emss, segments, fpdus):
@@ -61,7 +61,7 @@ class _Bytes:
             data[at:at + len(payload)] = payload
         return bytes(data)
 
-    def way(self, other):
+    def direction(self, other):
         data = self.stream()
         if data[:16] not in KEYS:
             return None
@@ -71,11 +71,11 @@ class _Bytes:
             fpdus.append(Piece(at, (2 + struct.unpack(">H", data[at:at + 2])[0] + 3 & ~3) + 4))
             at += fpdus[-1].size
         emss = min(self.mss, other.mss) - (TIMESTAMPS if self.timestamps and other.timestamps else 0)
-        return Way(emss, [Piece(a, len(p)) for a, p in sorted(self.segments.items()) if a >= begin], fpdus)
+        return Direction(emss, [Piece(a, len(p)) for a, p in sorted(self.segments.items()) if a >= begin], fpdus)
 
 
-def ways(file):
-    """{(source, target): Way} of all connections that begin with MPA's start-up frames."""
+def directions(file):
+    """{(source, target): Direction} of all connections that begin with MPA's start-up frames."""
     command = dissect.tshark("-r", file, "-T", "fields", *(word for f in FIELDS for word in ("-e", f)))
     lines = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                            env=dissect.environment()).stdout.splitlines()
@@ -84,5 +84,5 @@ def ways(file):
         source, source_port, target, target_port, syn, sequence, mss, timestamp, payload = line.split("\t")
         side = sides.setdefault((f"{source}:{source_port}", f"{target}:{target_port}"), _Bytes())
         side.take(syn in ("1", "True"), int(sequence), mss, timestamp, bytes.fromhex(payload.replace(":", "")))
-    found = {key: side.way(sides[key[::-1]]) for key, side in sides.items() if side.first is not None and key[::-1] in sides}
-    return {key: way for key, way in found.items() if way}
+    found = {key: side.direction(sides[key[::-1]]) for key, side in sides.items() if side.first is not None and key[::-1] in sides}
+    return {key: direction for key, direction in found.items() if direction}

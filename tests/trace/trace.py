@@ -238,18 +238,18 @@ def one_fpdu_in_one_segment(product, place, started):
                         started[-1].comes_up()
                 for process in reversed(started[-2:]):
                     check((status := process.wait(time.monotonic() + SECONDS)) == 0, f"exit status {status}: {program}")
-                ways = segments.ways(wire.finish())
-            judge_segments(f"{program} of {message}, MTU {mtu}", ways, emss, message * rounds)
+                directions = segments.directions(wire.finish())
+            judge_segments(f"{program} of {message}, MTU {mtu}", directions, emss, message * rounds)
 
 
-def judge_segments(what, ways, emss, least):
-    check(len(ways) == 4, f"{what}: {len(ways)} ways, not those of perftest's two connections")
-    check(max(sum(f.size for f in way.fpdus) for way in ways.values()) >= least, f"{what}: there are messages missing")
-    for way in ways.values():
-        check(way.emss == emss, f"{what}: TCP's segments have {way.emss} bytes, not {emss}")
-        check(way.largest() <= emss, f"{what}: an FPDU of {way.largest()} bytes, and segments of {emss}")
-        check(not way.cut(), f"{what}: of {len(way.segments)} segments {len(way.cut())} do not begin with an FPDU: {way.cut()[:9]}")
-    largest = max(way.largest() for way in ways.values())
+def judge_segments(what, directions, emss, least):
+    check(len(directions) == 4, f"{what}: {len(directions)} directions, not those of perftest's two connections")
+    check(max(sum(f.size for f in direction.fpdus) for direction in directions.values()) >= least, f"{what}: there are messages missing")
+    for direction in directions.values():
+        check(direction.emss == emss, f"{what}: TCP's segments have {direction.emss} bytes, not {emss}")
+        check(direction.largest() <= emss, f"{what}: an FPDU of {direction.largest()} bytes, and segments of {emss}")
+        check(not direction.cut(), f"{what}: of {len(direction.segments)} segments {len(direction.cut())} do not begin with an FPDU: {direction.cut()[:9]}")
+    largest = max(direction.largest() for direction in directions.values())
     check(largest == emss & ~7 or least < LARGE, f"{what}: no FPDU is as large as can be, but {largest}")
 
 

@@ -44,7 +44,7 @@ class File {
     const trace::Headers headers = trace::udp_headers(a, b, bytes.size());
     const IoVec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
     const trace::Packet packet{.at = 1'000'000'000LL + ++written_,
-                               .way = trace::Way::out,
+                               .direction = trace::Direction::out,
                                .headers = headers.bytes(),
                                .payload = {&piece, 1},
                                .kept = kept,

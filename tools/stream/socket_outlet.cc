@@ -93,7 +93,7 @@ class UdpOutlet final : public Outlet {
   };
   static bool faults_wanted() {
     const FaultSpec& spec = port::faults::of_process();
-    return !spec.nothing_for_datagrams() && spec.goes(FaultWay::out);
+    return !spec.nothing_for_datagrams() && spec.applies_to(FaultDirection::out);
   }
   void send_with_faults(Faulty& stream, std::byte* packet);
   uint32_t send_some(uint32_t stream, std::span<iovec> packets);

@@ -23,7 +23,7 @@ TEST(FaultSpec, ReadsEveryWord) {
                               .jitter = 1s,
                               .corrupt = 1,
                               .split = 0.5,
-                              .way = FaultWay::in,
+                              .direction = FaultDirection::in,
                               .seed = UINT64_MAX}));
   EXPECT_FALSE(spec->nothing_for_datagrams() || spec->nothing_for_streams());
 }
@@ -53,11 +53,11 @@ TEST(FaultSpec, KnowsWhatIsForDatagramsAndWhatForStreams) {
 }
 
 TEST(FaultSpec, HasAWay) {
-  EXPECT_TRUE(FaultSpec{}.goes(FaultWay::in));
-  EXPECT_TRUE(FaultSpec{}.goes(FaultWay::out));
-  EXPECT_TRUE(FaultSpec::parse("way:out")->goes(FaultWay::out));
-  EXPECT_FALSE(FaultSpec::parse("way:out")->goes(FaultWay::in));
-  EXPECT_FALSE(FaultSpec::parse("way:in")->goes(FaultWay::out));
+  EXPECT_TRUE(FaultSpec{}.applies_to(FaultDirection::in));
+  EXPECT_TRUE(FaultSpec{}.applies_to(FaultDirection::out));
+  EXPECT_TRUE(FaultSpec::parse("way:out")->applies_to(FaultDirection::out));
+  EXPECT_FALSE(FaultSpec::parse("way:out")->applies_to(FaultDirection::in));
+  EXPECT_FALSE(FaultSpec::parse("way:in")->applies_to(FaultDirection::out));
 }
 
 TEST(FaultSpec, SaysWhatItCannotRead) {

@@ -24,7 +24,7 @@ using test::Buffer;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using trace::Way;
+using trace::Direction;
 
 // A packet with 40 bytes of headers, and its memory.
 struct Example {
@@ -33,7 +33,7 @@ struct Example {
   trace::Packet packet() {
     piece = {payload.data(), payload.size()};
     return {.at = 1'700'000'000'123'456'789,
-            .way = Way::out,
+            .direction = Direction::out,
             .headers = headers,
             .payload = {&piece, 1},
             .kept = payload.size(),

@@ -192,16 +192,17 @@ TEST_F(FaultyUdp, TheLogNamesWhatIsLost) {
   std::ifstream file{path};
   for (std::string line; std::getline(file, line);) {
     std::istringstream words{line};
-    std::string way, peer, bytes, front;
-    words >> way >> peer >> bytes >> front;
-    EXPECT_EQ(peer, way == "out" ? to_.to_string()
-                                 : Address::from_gid(kLoopback, a_.local().port()).to_string());
+    std::string direction, peer, bytes, front;
+    words >> direction >> peer >> bytes >> front;
+    EXPECT_EQ(peer, direction == "out"
+                        ? to_.to_string()
+                        : Address::from_gid(kLoopback, a_.local().port()).to_string());
     EXPECT_EQ(bytes, std::to_string(kSize));
     const auto number = static_cast<uint32_t>(std::stoul(front.substr(0, 8), nullptr, 16));
     Buffer expected = numbered(number);
     expected.resize(FaultLog::kFront);
     EXPECT_EQ(test::to_hex(test::from_hex(front)), test::to_hex(expected));
-    EXPECT_TRUE(lost.emplace(number, way).second) << "twice: " << number;
+    EXPECT_TRUE(lost.emplace(number, direction).second) << "twice: " << number;
   }
   std::filesystem::remove(path);
   EXPECT_GT(count(InjectedFault::lost_out), 0U);
@@ -218,7 +219,7 @@ TEST_F(FaultyUdp, AllLostIsNothingThere) {
   EXPECT_EQ(count(InjectedFault::lost_in), 400U);
 }
 
-TEST_F(FaultyUdp, AWayMayBeLeftAlone) {
+TEST_F(FaultyUdp, ADirectionMayBeLeftAlone) {
   a_.inject(spec("loss:1,way:in"));
   b_.inject(spec("loss:1,way:out"));
   send(0, 20);
@@ -244,16 +245,16 @@ TEST_F(FaultyUdp, DoublesInBothDirections) {
 }
 
 TEST_F(FaultyUdp, OthersOvertake) {
-  for (const char* way : {"in", "out"}) {
+  for (const char* direction : {"in", "out"}) {
     got_.clear();
     const FaultSpec s =
-        spec(("reorder:0.1,reorder_delay:2ms,seed:7,way:" + std::string(way)).c_str());
+        spec(("reorder:0.1,reorder_delay:2ms,seed:7,way:" + std::string(direction)).c_str());
     a_.inject(s);
     b_.inject(s);
     for (uint32_t i = 0; i < 1000; i += 40) send(i, 40);
     wait();
-    EXPECT_EQ(got_.size(), 1000U) << way;
-    EXPECT_FALSE(in_order()) << way;
+    EXPECT_EQ(got_.size(), 1000U) << direction;
+    EXPECT_FALSE(in_order()) << direction;
     std::sort(got_.begin(), got_.end(),
               [](const Buffer& x, const Buffer& y) { return number_of(x) < number_of(y); });
     for (uint32_t i = 0; i < got_.size(); ++i) ASSERT_EQ(number_of(got_[i]), i);
@@ -265,9 +266,10 @@ TEST_F(FaultyUdp, OthersOvertake) {
 
 TEST_F(FaultyUdp, DelayedOnesComeInOrderAndNotBefore) {
   constexpr Duration kDelay = 20ms;
-  for (const char* way : {"in", "out"}) {
+  for (const char* direction : {"in", "out"}) {
     got_.clear();
-    const FaultSpec s = spec(("delay:20ms,jitter:5ms,seed:8,way:" + std::string(way)).c_str());
+    const FaultSpec s =
+        spec(("delay:20ms,jitter:5ms,seed:8,way:" + std::string(direction)).c_str());
     a_.inject(s);
     b_.inject(s);
     const Time before = faults::now();
@@ -279,10 +281,10 @@ TEST_F(FaultyUdp, DelayedOnesComeInOrderAndNotBefore) {
       collect();
       ASSERT_LT(faults::now(), before + 10s);
     }
-    EXPECT_GE(faults::now(), before + kDelay) << way;
+    EXPECT_GE(faults::now(), before + kDelay) << direction;
     wait();
-    EXPECT_EQ(got_.size(), 200U) << way;
-    EXPECT_TRUE(in_order()) << way;
+    EXPECT_EQ(got_.size(), 200U) << direction;
+    EXPECT_TRUE(in_order()) << direction;
     expect_intact();
   }
 }
@@ -308,9 +310,9 @@ TEST_F(FaultyUdp, WordsOfTheKernelStayWithTheirDatagram) {
 }
 
 TEST_F(FaultyUdp, FlipsOneToThreeBits) {
-  for (const char* way : {"in", "out"}) {
+  for (const char* direction : {"in", "out"}) {
     got_.clear();
-    const FaultSpec s = spec(("corrupt:0.25,seed:9,way:" + std::string(way)).c_str());
+    const FaultSpec s = spec(("corrupt:0.25,seed:9,way:" + std::string(direction)).c_str());
     a_.inject(s);
     b_.inject(s);
     for (uint32_t i = 0; i < 400; i += 40) send(i, 40);
@@ -325,8 +327,8 @@ TEST_F(FaultyUdp, FlipsOneToThreeBits) {
       EXPECT_LE(bits, 3);
       damaged += bits > 0 ? 1 : 0;
     }
-    EXPECT_EQ(damaged,
-              count(*way == 'i' ? InjectedFault::corrupted_in : InjectedFault::corrupted_out));
+    EXPECT_EQ(damaged, count(*direction == 'i' ? InjectedFault::corrupted_in
+                                               : InjectedFault::corrupted_out));
     EXPECT_GT(damaged, 50U);
   }
 }

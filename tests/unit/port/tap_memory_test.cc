@@ -53,8 +53,8 @@ TEST_F(TapMemoryTest, AConnectionIsNotEndedByItsTrace) {
     without_memory_after(n, [&] {
       tap->meet(5, here, there);
       const IoVec half{bytes.data(), 50};
-      tap->moved(5, trace::Way::out, {&half, 1}, 50);
-      tap->moved(5, trace::Way::in, {&half, 1}, 50);
+      tap->moved(5, trace::Direction::out, {&half, 1}, 50);
+      tap->moved(5, trace::Direction::in, {&half, 1}, 50);
       tap.reset();
     });
     EXPECT_TRUE(capture.claim({there.gid(), there.port()}, {here.gid(), here.port()}))

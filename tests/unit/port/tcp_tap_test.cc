@@ -18,7 +18,7 @@ namespace {
 using test::Buffer;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using trace::Way;
+using trace::Direction;
 namespace flag = trace::tcp_flag;
 
 const Address kHere = Address::from_gid(Gid::from_ipv4(0xc0000201), 4791);
@@ -45,10 +45,10 @@ class TcpTapTest : public CaptureFixture {
     for (const Buffer& p : read("t.pcapng").packets) lines.push_back(seen(p, here));
     return lines;
   }
-  void move(TcpTap& tap, Way way, size_t n) {
+  void move(TcpTap& tap, Direction direction, size_t n) {
     Buffer bytes = test::pattern(n, 1);
     const IoVec v{bytes.data(), bytes.size()};
-    tap.moved(5, way, {&v, 1}, n);
+    tap.moved(5, direction, {&v, 1}, n);
   }
   Capture capture{{.pattern = path("t.pcapng")}};
 };
@@ -60,8 +60,8 @@ TEST_F(TcpTapTest, FromTheHandshakeToTheEnd) {
     EXPECT_FALSE(tap.knows_ends());
     tap.meet(5, kHere, kThere);
     EXPECT_TRUE(tap.knows_ends());
-    move(tap, Way::out, 20);
-    move(tap, Way::in, 30);
+    move(tap, Direction::out, 20);
+    move(tap, Direction::in, 30);
     tap.peer_finished(5);
   }
   EXPECT_THAT(story(),
@@ -73,7 +73,7 @@ TEST_F(TcpTapTest, AnAcceptedOneBeginsWithThePeer) {
     TcpTap tap{capture};
     tap.meet(5, kHere, kThere);
     tap.finished(5);
-    move(tap, Way::in, 1);
+    move(tap, Direction::in, 1);
   }
   EXPECT_THAT(story(), ElementsAre("in SYN", "out SYN", "in", "out FIN", "in 1"));
 }
@@ -99,7 +99,7 @@ TEST_F(TcpTapTest, AConnectionThatIsGoneBeforeItsEndsAreKnownIsNotRecorded) {
     TcpTap tap{capture};
     tap.meet(5, kHere, {});
     EXPECT_TRUE(tap.knows_ends());
-    move(tap, Way::in, 1);
+    move(tap, Direction::in, 1);
   }
   { const TcpTap never_used{capture}; }
   EXPECT_THAT(files(), IsEmpty());
@@ -112,10 +112,10 @@ TEST_F(TcpTapTest, TheOtherEndInTheSameProcessIsNotRecordedAgain) {
     one.meet(5, kHere, kThere);
     TcpTap other{capture};
     other.meet(5, kThere, kHere);
-    move(one, Way::out, 3);
-    move(other, Way::in, 3);
-    move(other, Way::out, 4);
-    move(one, Way::in, 4);
+    move(one, Direction::out, 3);
+    move(other, Direction::in, 3);
+    move(other, Direction::out, 4);
+    move(one, Direction::in, 4);
   }
   EXPECT_THAT(story(), ElementsAre("out SYN", "in SYN", "out", "out 3", "in 4", "out FIN"));
 }
@@ -125,8 +125,8 @@ TEST_F(TcpTapTest, ASocketWithItselfHasWhatItSends) {
     TcpTap tap{capture};
     tap.connects();
     tap.meet(5, kHere, kHere);
-    move(tap, Way::out, 8);
-    move(tap, Way::in, 8);
+    move(tap, Direction::out, 8);
+    move(tap, Direction::in, 8);
     tap.peer_finished(5);
   }
   EXPECT_THAT(story(), ElementsAre("out SYN", "out SYN", "out", "out 8", "out FIN"));

@@ -163,8 +163,8 @@ TEST_F(UdpTapTest, WhatIsLostOnPurposeWasSentAndHasNotCome) {
   Capture theirs{{.pattern = path("theirs.pcapng")}};
   a_.record(capture_);
   b_.record(theirs);
-  a_.inject({.loss = 0.3, .way = FaultWay::out, .seed = 5});
-  b_.inject({.loss = 0.3, .way = FaultWay::in, .seed = 6});
+  a_.inject({.loss = 0.3, .direction = FaultDirection::out, .seed = 5});
+  b_.inject({.loss = 0.3, .direction = FaultDirection::in, .seed = 6});
   size_t came = 0;
   for (int i = 0; i < 20; ++i) {
     ASSERT_EQ(send(a_, test::pattern(1000, 1), 100), 1000U);

@@ -233,18 +233,19 @@ TEST(DatagramLink, WithoutASeedOfTheSpecTheLinksAloneCounts) {
 }
 
 // As WEFT_FAULT has it at the socket of A.
-TEST(DatagramLink, AWayIsThatOfTheFirstEnd) {
-  for (const FaultWay way : {FaultWay::out, FaultWay::in, FaultWay::both}) {
+TEST(DatagramLink, ADirectionIsThatOfTheFirstEnd) {
+  for (const FaultDirection direction :
+       {FaultDirection::out, FaultDirection::in, FaultDirection::both}) {
     for (const bool later : {false, true}) {
       Scheduler s;
-      const DatagramOptions bad{.faults = {.loss = 1, .way = way}};
+      const DatagramOptions bad{.faults = {.loss = 1, .direction = direction}};
       DatagramLink link(s, 1, later ? DatagramOptions{} : bad);
       if (later) link.set_options(bad);
       link.a().send(pattern(10, 1));
       link.b().send(pattern(10, 2));
       s.run_for(1ms);
-      EXPECT_EQ(link.b().readable(), way == FaultWay::in ? 1U : 0U) << later;
-      EXPECT_EQ(link.a().readable(), way == FaultWay::out ? 1U : 0U) << later;
+      EXPECT_EQ(link.b().readable(), direction == FaultDirection::in ? 1U : 0U) << later;
+      EXPECT_EQ(link.a().readable(), direction == FaultDirection::out ? 1U : 0U) << later;
     }
   }
 }

@@ -35,9 +35,9 @@ TEST(FileHead, ALongCommentIsCut) {
 }
 
 // What a reader finds in a block of `kept` payload bytes behind 40 of headers.
-Packet packet_of(const test::Buffer& headers, size_t kept, size_t size, Way way) {
+Packet packet_of(const test::Buffer& headers, size_t kept, size_t size, Direction direction) {
   return {.at = 0x0011223344556677,
-          .way = way,
+          .direction = direction,
           .headers = headers,
           .payload = {},
           .kept = kept,
@@ -46,19 +46,19 @@ Packet packet_of(const test::Buffer& headers, size_t kept, size_t size, Way way)
 
 TEST(BlockEnds, TimeLengthsAndDirection) {
   const auto headers = test::pattern(40, 1);
-  const BlockEnds out{packet_of(headers, 88, 88, Way::out)};
+  const BlockEnds out{packet_of(headers, 88, 88, Direction::out)};
   EXPECT_EQ(to_hex(out.front()), to_hex(from_hex("06000000 ac000000 00000000 33221100 77665544"
                                                  "80000000 80000000")));
   EXPECT_EQ(to_hex(out.back()), to_hex(from_hex("0200 0400 02000000 00000000 ac000000")));
   EXPECT_EQ(out.block_size(), 172U);
-  const BlockEnds in{packet_of(headers, 88, 88, Way::in)};
+  const BlockEnds in{packet_of(headers, 88, 88, Direction::in)};
   EXPECT_EQ(to_hex(in.back()), to_hex(from_hex("0200 0400 01000000 00000000 ac000000")));
 }
 
 TEST(BlockEnds, ThePacketIsPaddedToWords) {
   const auto headers = test::pattern(40, 1);
   for (size_t kept = 0; kept < 9; ++kept) {
-    const BlockEnds ends{packet_of(headers, kept, kept, Way::out)};
+    const BlockEnds ends{packet_of(headers, kept, kept, Direction::out)};
     const size_t padding = (4 - kept % 4) % 4;
     EXPECT_EQ(ends.block_size() % 4, 0U) << kept;
     EXPECT_EQ(ends.block_size(), ends.front().size() + 40 + kept + ends.back().size()) << kept;
@@ -70,7 +70,7 @@ TEST(BlockEnds, ThePacketIsPaddedToWords) {
 
 TEST(BlockEnds, WhatIsNotKeptCountsInTheOriginalLengthAlone) {
   const auto headers = test::pattern(40, 1);
-  const BlockEnds ends{packet_of(headers, 16, 60'000, Way::out)};
+  const BlockEnds ends{packet_of(headers, 16, 60'000, Direction::out)};
   EXPECT_EQ(to_hex(ends.front().subspan(20)), to_hex(from_hex("38000000 88ea0000")));
 }
 
