@@ -201,18 +201,18 @@ std::optional<shared::Segment> ActiveStart::answer_offer(Token& token,
   return {};
 }
 
-// The same of the way by datagrams (spec/wdp-rd 7.1).
-std::optional<wire::RdWays> ActiveStart::answer_rd(const mpa::Initiator::Outcome& outcome) {
+// The same for datagrams as the carrier (spec/wdp-rd 7.1).
+std::optional<wire::RdOffers> ActiveStart::answer_rd(const mpa::Initiator::Outcome& outcome) {
   if (!outcome.rd_offered) return {};
   const bool comes = outcome.rd && outcome.accepted && handler_ != nullptr;
   std::array<std::byte, 1 + wire::RdOffer::kSize> answer;
-  answer[0] = static_cast<std::byte>(comes ? wire::RdWay::datagrams : wire::RdWay::tcp);
+  answer[0] = static_cast<std::byte>(comes ? wire::RdCarrier::datagrams : wire::RdCarrier::tcp);
   plan_.rd->encode(&answer[1]);
   const IoVec piece{answer.data(), comes ? answer.size() : 1};
   // A socket that has sent no more than its Request takes it, or is broken and says so later.
   (void)tcp_.send({&piece, 1});
   if (!comes) return {};
-  return wire::RdWays{.own = *plan_.rd, .peer = *outcome.rd};
+  return wire::RdOffers{.own = *plan_.rd, .peer = *outcome.rd};
 }
 
 void ActiveStart::judge(Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest) {

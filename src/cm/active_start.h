@@ -84,7 +84,7 @@ class ActiveStart final : public engine::EventHandler {
   Started hand_over(engine::Token& token, const mpa::Parameters& agreed);
   std::optional<shared::Segment> answer_offer(engine::Token& token,
                                               const mpa::Initiator::Outcome& outcome);
-  std::optional<wire::RdWays> answer_rd(const mpa::Initiator::Outcome& outcome);
+  std::optional<wire::RdOffers> answer_rd(const mpa::Initiator::Outcome& outcome);
   void judge(engine::Token& token, mpa::Initiator::Outcome&& outcome, Bytes rest);
   void no_reply(engine::Token& token, int error);
   bool fall_back(engine::Token& token, bool no_reply_came);

@@ -65,7 +65,7 @@ std::optional<Started> ChannelRequest::accept(Token& token, const mpa::Offer& li
   }
   Started started;
   started.bytes =
-      std::make_unique<drive::RdBytes>(driver_, *by, wire::RdWays{.own = *rd, .peer = peer_});
+      std::make_unique<drive::RdBytes>(driver_, *by, wire::RdOffers{.own = *rd, .peer = peer_});
   const auto reply = responder_.accept(limits, private_data, {}, rd);
   started.bytes->stream().reply(reply.bytes);
   started.parameters = reply.parameters;

@@ -196,7 +196,7 @@ int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& pa
   pair_ = pair;
   program_leads_ = false;
   if (pair_ == nullptr) {
-    pair_ = program_pair(adapter_, h.token(), parameters.qpn, Way::datagrams);
+    pair_ = program_pair(adapter_, h.token(), parameters.qpn, Carrier::datagrams);
     program_leads_ = pair_ != nullptr;
     if (program_leads_) pair_->set_cm_managed(h.token());
   }
@@ -301,7 +301,7 @@ int ConnectionId::establish() {
     take(Step::establish);
     if (parked_connection_ == nullptr) return 0;  // of UC: it works already
     if (&target == &h.token().runtime()) {
-      verbs::QueuePair* pair = program_pair(adapter_, h.token(), qpn, Way::stream);
+      verbs::QueuePair* pair = program_pair(adapter_, h.token(), qpn, Carrier::stream);
       if (pair != nullptr) {
         join(h.token(), pair, std::exchange(parked_connection_, nullptr)->release(h.token()), true);
       }
@@ -316,7 +316,8 @@ int ConnectionId::establish() {
     LingeringClose::give_up(h.token(), std::move(started));
     return 0;
   }
-  join(h.token(), program_pair(adapter_, h.token(), qpn, Way::stream), std::move(started), true);
+  join(h.token(), program_pair(adapter_, h.token(), qpn, Carrier::stream), std::move(started),
+       true);
   return 0;
 }
 
@@ -410,7 +411,7 @@ int ConnectionId::accept_call(verbs::QueuePair* pair, const ConnectionParameters
   verbs::QueuePair* own = pair;
   if (own == nullptr) {
     auto h = hold_home();
-    own = program_pair(adapter_, h.token(), parameters.qpn, Way::datagrams);
+    own = program_pair(adapter_, h.token(), parameters.qpn, Carrier::datagrams);
   }
   if (own == nullptr || caller_of(*own) == nullptr || &own->engine() != home_.load()) {
     WEFT_LOG_REFUSAL(
@@ -460,7 +461,8 @@ void ConnectionId::accepted(Token& token, verbs::QueuePair* pair, Started&& star
   // something first, and a program that is slow to come back would be taken for one that is not
   // there. What is posted waits for that FPDU by itself.
   report(token, EventKind::established, 0, agreed());
-  join(token, pair != nullptr ? pair : program_pair(adapter_, token, parameters_.qpn, Way::stream),
+  join(token,
+       pair != nullptr ? pair : program_pair(adapter_, token, parameters_.qpn, Carrier::stream),
        std::move(started), false);
 }
 

@@ -86,14 +86,15 @@ verbs::DatagramCaller* caller_of(const verbs::QueuePair& pair) {
   return pair.transport().datagram_caller();
 }
 
-verbs::QueuePair* program_pair(verbs::Adapter& adapter, engine::Token& token, Qpn qpn, Way way) {
+verbs::QueuePair* program_pair(verbs::Adapter& adapter, engine::Token& token, Qpn qpn,
+                               Carrier carrier) {
   verbs::QueuePair* pair = adapter.ports().find(token, qpn);
   if (pair == nullptr || pair->connected() || pair->state() == QpState::reset ||
       pair->state() == QpState::err) {
     return nullptr;
   }
-  const bool fits = way == Way::stream ? pair->transport().stream_adopter() != nullptr
-                                       : caller_of(*pair) != nullptr;
+  const bool fits = carrier == Carrier::stream ? pair->transport().stream_adopter() != nullptr
+                                               : caller_of(*pair) != nullptr;
   return fits ? pair : nullptr;
 }
 

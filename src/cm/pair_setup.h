@@ -28,12 +28,13 @@ bool may_connect(const verbs::QueuePair& pair, bool on_device);
 // the queue pair refuses. Not an engine holder.
 bool bring_to_rts(verbs::QueuePair& pair, const PairSetup& setup);
 
-// By what a connection goes.
-enum class Way : uint8_t { stream, datagrams };
+// What carries the bytes of a connection.
+enum class Carrier : uint8_t { stream, datagrams };
 // nullptr: the queue pair does not connect over datagrams.
 verbs::DatagramCaller* caller_of(const verbs::QueuePair& pair);
 // The queue pair that the program sees to itself, if the connection is for one: some programs name
 // a number only to have one. Holder of its engine.
-verbs::QueuePair* program_pair(verbs::Adapter& adapter, engine::Token& token, Qpn qpn, Way way);
+verbs::QueuePair* program_pair(verbs::Adapter& adapter, engine::Token& token, Qpn qpn,
+                               Carrier carrier);
 
 }  // namespace weft::cm

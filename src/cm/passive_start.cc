@@ -160,7 +160,7 @@ std::optional<Started> PassiveStart::accept(Token& token, const mpa::Offer& limi
   s.tcp = std::move(tcp_);
   s.parameters = reply.parameters;
   if (host) s.segment = std::move(host->segment);
-  if (offers_rd) s.rd = wire::RdWays{.own = *rd, .peer = {}};
+  if (offers_rd) s.rd = wire::RdOffers{.own = *rd, .peer = {}};
   return s;
 }
 

@@ -19,8 +19,8 @@ struct Started {
   std::vector<std::byte> private_data;     // the peer's, for the initiator
   std::vector<std::byte> early;            // bytes of the stream that came behind the Reply
   std::optional<shared::Segment> segment;  // memory that the two ends share; the Responder's is
-                                           // the way only if the Initiator says so
-  std::optional<wire::RdWays> rd;          // they would go by datagrams
+                                           // used only if the Initiator says so
+  std::optional<wire::RdOffers> rd;        // they would go by datagrams
   std::unique_ptr<drive::RdBytes> bytes;   // they do, and there is no TCP connection
   std::optional<port::Address> loop;       // the two ends are one, which is here
   bool owes_rtr = false;  // the peer, which is none of weft's, waits for our RTR frame

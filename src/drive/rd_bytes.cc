@@ -28,16 +28,16 @@ constexpr size_t kLeast = 512;
 }  // namespace
 
 RdBytes::RdBytes(DatagramDriver& driver, std::unique_ptr<port::ByteStream> tcp,
-                 const RdRoute& route, const wire::RdWays& ways)
+                 const RdRoute& route, const wire::RdOffers& offers)
     : DatagramSender(config::options().ud_big),
       driver_(driver),
-      initiator_(ways.peer.has_value()),
+      initiator_(offers.peer.has_value()),
       state_(std::make_unique<State>()),
-      stream_(std::make_unique<wdp::RdStream>(driver.wdp_socket().channels(),
-                                              static_cast<wdp::RdStreamOwner&>(*this), ways.own)) {
+      stream_(std::make_unique<wdp::RdStream>(
+          driver.wdp_socket().channels(), static_cast<wdp::RdStreamOwner&>(*this), offers.own)) {
   const port::Address peer = tcp->peer();
   state_->start = std::make_unique<Start>(Start{std::move(tcp), peer, route});
-  if (initiator_) begin_stream(*ways.peer);
+  if (initiator_) begin_stream(*offers.peer);
 }
 
 RdBytes::RdBytes(DatagramDriver& driver, std::unique_ptr<wdp::RdStream> stream)
@@ -49,19 +49,19 @@ RdBytes::RdBytes(DatagramDriver& driver, std::unique_ptr<wdp::RdStream> stream)
   stream_->belongs_to(*this);
 }
 
-RdBytes::RdBytes(DatagramDriver& driver, wdp::RdChannel& channel, const wire::RdWays& ways)
+RdBytes::RdBytes(DatagramDriver& driver, wdp::RdChannel& channel, const wire::RdOffers& offers)
     : DatagramSender(config::options().ud_big),
       driver_(driver),
       initiator_(false),
       state_(std::make_unique<State>(in_channel())),
-      stream_(std::make_unique<wdp::RdStream>(driver.wdp_socket().channels(),
-                                              static_cast<wdp::RdStreamOwner&>(*this), ways.own)) {
-  stream_->begin(*ways.peer, channel, most_between(ways.own, *ways.peer));
+      stream_(std::make_unique<wdp::RdStream>(
+          driver.wdp_socket().channels(), static_cast<wdp::RdStreamOwner&>(*this), offers.own)) {
+  stream_->begin(*offers.peer, channel, most_between(offers.own, *offers.peer));
 }
 
 RdBytes::State RdBytes::in_channel() {
   State s;
-  s.way = Way::datagrams;
+  s.carrier = Carrier::datagrams;
   s.ready = s.over = true;
   return s;
 }
@@ -84,7 +84,7 @@ void RdBytes::begin(StreamDriver& user) {
 
 void RdBytes::begin_stream(const wire::RdOffer& peer) const {
   const Start& start = *state_->start;
-  state_->way = Way::datagrams;
+  state_->carrier = Carrier::datagrams;
   stream_->begin(
       peer,
       {.to = {.address = start.peer.gid(), .port = port_of(peer.qpn)}, .from = start.route.from},
@@ -120,8 +120,8 @@ void RdBytes::take_answer(Bytes said) const {
   std::copy(said.begin(), said.end(),
             start.answer.begin() + static_cast<ptrdiff_t>(start.answered));
   start.answered += said.size();
-  if (start.answer.front() == static_cast<std::byte>(wire::RdWay::tcp)) {
-    s.way = Way::tcp;
+  if (start.answer.front() == static_cast<std::byte>(wire::RdCarrier::tcp)) {
+    s.carrier = Carrier::tcp;
     return;
   }
   if (start.answered < start.answer.size()) return;
@@ -142,7 +142,7 @@ void RdBytes::take_answer(Bytes said) const {
 // Its end is the end of all before the stream has gone over.
 void RdBytes::listen() const {
   State& s = *state_;
-  while (s.way != Way::tcp && has_tcp() && !s.over && s.error == 0) {
+  while (s.carrier != Carrier::tcp && has_tcp() && !s.over && s.error == 0) {
     std::array<std::byte, 1 + wire::RdOffer::kSize> buffer;
     // Of the Initiator's answer no byte of what follows it on TCP.
     size_t most = 1;
@@ -165,7 +165,7 @@ void RdBytes::listen() const {
 
 void RdBytes::visited(Token& token) {
   State& s = *state_;
-  if (s.way == Way::datagrams) {
+  if (s.carrier == Carrier::datagrams) {
     if (!initiator_ && !s.over && stream_->heard()) s.over = say(wire::RdWord::over);
     if (s.over && has_tcp()) {
       token.runtime().rewatch(token, *user_, -1, false, false);
@@ -224,7 +224,7 @@ void RdBytes::on_no_memory(Token& token) {
 
 port::ByteStream::Transfer RdBytes::send(std::span<const IoVec> pieces) const {
   State& s = *state_;
-  if (s.way == Way::tcp) return s.start->tcp->send(pieces);
+  if (s.carrier == Carrier::tcp) return s.start->tcp->send(pieces);
   const int error = s.error != 0 ? s.error : stream_->error();
   if (error != 0) return {.error = error};
   if (!s.ready || !stream_->has_channel()) return {.would_block = true};
@@ -236,7 +236,7 @@ port::ByteStream::Transfer RdBytes::send(std::span<const IoVec> pieces) const {
 port::ByteStream::Transfer RdBytes::receive(std::span<const IoVec> pieces) const {
   State& s = *state_;
   listen();
-  if (s.way == Way::tcp) return s.start->tcp->receive(pieces);
+  if (s.carrier == Carrier::tcp) return s.start->tcp->receive(pieces);
   const auto moved = stream_->read(pieces);
   if (moved.bytes > 0) return {.bytes = moved.bytes};
   if (moved.unreachable) return {.error = EFAULT};
@@ -255,7 +255,7 @@ void RdBytes::close() {
 }
 
 void RdBytes::shut_write() const {
-  if (state_->way == Way::tcp) {
+  if (state_->carrier == Carrier::tcp) {
     state_->start->tcp->shut_write();
   } else {
     stream_->end();
@@ -267,7 +267,7 @@ port::Address RdBytes::peer() const {
 }
 
 port::ByteStream::Unacknowledged RdBytes::unacknowledged() const {
-  return state_->way == Way::tcp ? state_->start->tcp->unacknowledged() : Unacknowledged{};
+  return state_->carrier == Carrier::tcp ? state_->start->tcp->unacknowledged() : Unacknowledged{};
 }
 
 }  // namespace weft::drive

@@ -29,11 +29,11 @@ struct RdRoute {
 class RdBytes final : public port::ByteStream, public DatagramSender, private wdp::RdStreamOwner {
  public:
   RdBytes(DatagramDriver& driver, std::unique_ptr<port::ByteStream> tcp, const RdRoute& route,
-          const wire::RdWays& ways);
+          const wire::RdOffers& offers);
   // Without TCP, for the start passes through a channel (spec/wdp-rd 7.5). The Initiator's, whose
   // stream has begun there; the Responder's, which begins by this.
   RdBytes(DatagramDriver& driver, std::unique_ptr<wdp::RdStream> stream);
-  RdBytes(DatagramDriver& driver, wdp::RdChannel& channel, const wire::RdWays& ways);
+  RdBytes(DatagramDriver& driver, wdp::RdChannel& channel, const wire::RdOffers& offers);
   RdBytes(const RdBytes&) = delete;
   RdBytes& operator=(const RdBytes&) = delete;
   // One that no driver has begun to use, for want of memory, leaves the channels by itself.
@@ -44,11 +44,11 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
   // --- for the driver of the stream
   // It is the one that is called when there is something to be done.
   void begin(StreamDriver& user);
-  // Can anything be sent, also an end? Not before it is decided which way it goes, and there is a
+  // Can anything be sent, also an end? Not before the carrier is decided, and there is a
   // channel.
   bool decided() const { return by_tcp() || (state_->ready && stream_->has_channel()); }
   // It goes by TCP after all: the byte stream is as any other.
-  bool by_tcp() const { return state_->way == Way::tcp; }
+  bool by_tcp() const { return state_->carrier == Carrier::tcp; }
   // After each visit: what was said goes out, a channel is opened, a TCP connection is closed.
   void visited(Token& token);
   // The peer hears of it. Where it throws std::bad_alloc it is to be called again.
@@ -76,7 +76,7 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
   int fd() const override { return has_tcp() ? state_->start->tcp->fd() : -1; }
 
  private:
-  enum class Way : uint8_t { undecided, datagrams, tcp };
+  enum class Carrier : uint8_t { undecided, datagrams, tcp };
   // By TCP.
   struct Start {
     std::unique_ptr<port::ByteStream> tcp;
@@ -87,7 +87,7 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
   };
   struct State {
     std::unique_ptr<Start> start;  // none: it is over, or was in a channel
-    Way way = Way::undecided;
+    Carrier carrier = Carrier::undecided;
     bool ready = false;      // the peer takes messages, and this side does
     bool over = false;       // the TCP connection is not needed any more
     bool changed = false;    // the user is to be called

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "drive/memory_way.h"
+#include "drive/memory_carrier.h"
 #include "drive/post_burst.h"
 #include "engine/event_handler.h"
 #include "engine/runtime.h"
@@ -115,7 +115,7 @@ class StreamDriver final : public engine::EventHandler {
   StreamOwner* owner_;
   const std::unique_ptr<port::ByteStream> bytes_;
   rdmap::Stream stream_;
-  MemoryWay memory_;
+  MemoryCarrier memory_;
   RdBytes* rd_ = nullptr;      // the bytes, where they go by datagrams, or may yet
   LoopBytes* loop_ = nullptr;  // the bytes, where this side is its own peer
   PostBurst burst_;

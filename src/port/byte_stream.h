@@ -62,8 +62,8 @@ class SharedBytes {
  public:
   // `undecided`: the peer has not said yet whether it takes part; nothing can be sent. `tcp`: it
   // does not, and the stream is as any other.
-  enum class Way : uint8_t { undecided, memory, tcp };
-  virtual Way way() const = 0;
+  enum class Carrier : uint8_t { undecided, memory, tcp };
+  virtual Carrier carrier() const = 0;
 
   // As ByteStream::send(). Pieces outside of `own` may be referred to: they stay as they are until
   // the peer has taken them or detach() has returned.

@@ -43,12 +43,12 @@ class Stream {
     writer_.go_by_memory();
     send_path_.limit_payload();
     responses_.limit_payload();
-    config_.counters.qp->peer.set_way(stats::Way::memory);
+    config_.counters.qp->peer.set_carrier(stats::Carrier::memory);
   }
   // The bytes go by datagrams instead of TCP (spec/wdp-rd 7).
   void goes_by_datagrams() {
     engine_counters().streams_by_udp.add();
-    config_.counters.qp->peer.set_way(stats::Way::datagrams);
+    config_.counters.qp->peer.set_carrier(stats::Carrier::datagrams);
   }
 
   // --- bytes in

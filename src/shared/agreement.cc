@@ -9,8 +9,8 @@ namespace {
 using stats::SameHostRefusal;
 
 // Nothing is on its way before it, so the socket takes it, or is broken and says so later.
-void say(const port::TcpStream& tcp, wire::HostWay way) {
-  const auto byte = static_cast<std::byte>(way);
+void say(const port::TcpStream& tcp, wire::HostCarrier carrier) {
+  const auto byte = static_cast<std::byte>(carrier);
   const IoVec one{const_cast<std::byte*>(&byte), 1};
   (void)tcp.send({&one, 1});
 }
@@ -58,7 +58,7 @@ std::optional<Segment> take(const wire::HostOffer& offer, const port::TcpStream&
       cookie ? Segment::join(offer, *cookie) : fail(SameHostRefusal::network_namespace);
   if (segment.ok()) {
     segment->belongs_to(tcp);
-    say(tcp, wire::HostWay::memory);
+    say(tcp, wire::HostCarrier::memory);
     return std::move(*segment);
   }
   stats::count(counters.same_host_refused, segment.error());
@@ -67,7 +67,7 @@ std::optional<Segment> take(const wire::HostOffer& offer, const port::TcpStream&
 }
 
 void decline(const port::TcpStream& tcp) {
-  say(tcp, wire::HostWay::tcp);
+  say(tcp, wire::HostCarrier::tcp);
 }
 
 }  // namespace weft::shared

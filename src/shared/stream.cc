@@ -65,20 +65,20 @@ Stream::Stream(port::TcpStream tcp, Segment segment, Role role, size_t refer_fro
   if (role == Role::initiator) {
     begin();
   } else if (!early.empty()) {
-    decide(static_cast<wire::HostWay>(early.front()));
+    decide(static_cast<wire::HostCarrier>(early.front()));
     early = early.subspan(1);
   }
   // Wake-ups, which are needed no more: this side looks at the memory first of all.
-  if (way_ == Way::memory) early = {};
+  if (carrier_ == Carrier::memory) early = {};
 }
 
-// The memory is the way from now on.
+// The memory is the carrier from now on.
 void Stream::begin() {
   const auto peer = segment_->peer();
   rings_ = std::make_unique<Rings>(Rings{.out = RingWriter{segment_->outgoing(), refer_from_},
                                          .in = RingReader{segment_->incoming()}});
   segment_->close_descriptor();
-  way_ = Way::memory;
+  carrier_ = Carrier::memory;
   counters_.streams_same_host.add();
   if (refer_from_ == kNeverPull) return;
   if (peer && peer->can_pull()) {
@@ -88,13 +88,13 @@ void Stream::begin() {
   }
 }
 
-// The Responder's side: the Initiator's first byte says which way it goes (spec/same-host 2.2).
-void Stream::decide(wire::HostWay said) {
-  if (said == wire::HostWay::tcp) {
+// The Responder's side: the Initiator's first byte says which carrier it is (spec/same-host 2.2).
+void Stream::decide(wire::HostCarrier said) {
+  if (said == wire::HostCarrier::tcp) {
     segment_.reset();
-    way_ = Way::tcp;
+    carrier_ = Carrier::tcp;
     stats::count(counters_.same_host_refused, stats::SameHostRefusal::by_peer);
-  } else if (said == wire::HostWay::memory && segment_->joined()) {
+  } else if (said == wire::HostCarrier::memory && segment_->joined()) {
     begin();
   } else {
     // An Initiator says nothing else, nor this without having joined.
@@ -125,9 +125,9 @@ void Stream::wake_peer() const {
 }
 
 port::ByteStream::Transfer Stream::send(std::span<const IoVec> pieces) const {
-  if (way_ == Way::tcp) return tcp_.send(pieces);
+  if (carrier_ == Carrier::tcp) return tcp_.send(pieces);
   if (end_ == End::failed) return {.error = error_};
-  if (way_ == Way::undecided) return {.would_block = true};
+  if (carrier_ == Carrier::undecided) return {.would_block = true};
   // All of the address space is the caller's own: nothing is referred to.
   const Transfer t =
       rings_->out.write(pieces, Bytes{static_cast<const std::byte*>(nullptr), SIZE_MAX});
@@ -136,7 +136,7 @@ port::ByteStream::Transfer Stream::send(std::span<const IoVec> pieces) const {
 }
 
 port::ByteStream::Transfer Stream::send(std::span<const IoVec> pieces, Bytes own) {
-  if (way_ != Way::memory || end_ == End::failed) return std::as_const(*this).send(pieces);
+  if (carrier_ != Carrier::memory || end_ == End::failed) return std::as_const(*this).send(pieces);
   Parts parts{pieces, refer_from_};
   size_t sent = 0;
   bool woken = false;
@@ -158,7 +158,7 @@ port::ByteStream::Transfer Stream::send(std::span<const IoVec> pieces, Bytes own
 }
 
 port::ByteStream::Transfer Stream::receive(std::span<const IoVec> pieces) const {
-  if (way_ == Way::tcp) return tcp_.receive(pieces);
+  if (carrier_ == Carrier::tcp) return tcp_.receive(pieces);
   Transfer t{.would_block = true};
   if (rings_ != nullptr) {
     t = rings_->in.read(pieces);
@@ -183,14 +183,14 @@ bool Stream::has_input() const {
 }
 
 void Stream::hear() {
-  if (way_ == Way::undecided) {
+  if (carrier_ == Carrier::undecided) {
     std::byte said{};
     const IoVec one{&said, 1};
     const Transfer t = tcp_.receive({&one, 1});
     ended_by(t);
-    if (t.bytes > 0) decide(static_cast<wire::HostWay>(said));
+    if (t.bytes > 0) decide(static_cast<wire::HostCarrier>(said));
   }
-  if (way_ != Way::memory) return;
+  if (carrier_ != Carrier::memory) return;
   std::array<std::byte, kWakeUps> wake_ups;
   const IoVec all{wake_ups.data(), wake_ups.size()};
   const Transfer t = tcp_.receive({&all, 1});
@@ -226,7 +226,7 @@ void Stream::end_for_loss() {
 }
 
 port::ByteStream::Unacknowledged Stream::unacknowledged() const {
-  return way_ == Way::memory ? Unacknowledged{} : tcp_.unacknowledged();
+  return carrier_ == Carrier::memory ? Unacknowledged{} : tcp_.unacknowledged();
 }
 
 void Stream::reset() {

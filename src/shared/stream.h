@@ -33,7 +33,7 @@ class Stream final : public port::ByteStream, public port::SharedBytes {
   int fd() const override { return tcp_.fd(); }
 
   // --- port::SharedBytes
-  Way way() const override { return way_; }
+  Carrier carrier() const override { return carrier_; }
   Transfer send(std::span<const IoVec> pieces, Bytes own) override;
   bool has_input() const override;
   port::PeerWord input_word() const override;
@@ -54,7 +54,7 @@ class Stream final : public port::ByteStream, public port::SharedBytes {
     RingWriter out;
     RingReader in;
   };
-  void decide(wire::HostWay said);
+  void decide(wire::HostCarrier said);
   void begin();
   void ended_by(const Transfer& t);
   // True: the peer was woken up.
@@ -65,7 +65,7 @@ class Stream final : public port::ByteStream, public port::SharedBytes {
   std::optional<Segment> segment_;
   const size_t refer_from_;
   stats::EngineCounters& counters_;
-  Way way_ = Way::undecided;
+  Carrier carrier_ = Carrier::undecided;
   std::unique_ptr<Rings> rings_;
   End end_ = End::none;
   int error_ = 0;

@@ -173,8 +173,8 @@ struct LastTerminate {
   }
 };
 
-// What the bytes of a connection go by.
-enum class Way : uint8_t {
+// What carries the bytes of a connection.
+enum class Carrier : uint8_t {
   usual,      // TCP for RC, UDP for UC
   memory,     // RC through memory that both ends have (spec/same-host)
   datagrams,  // RC through a channel over UDP (spec/wdp-rd 7)
@@ -184,7 +184,7 @@ enum class Way : uint8_t {
 struct Peer {
   Gid address;
   uint16_t port = 0;  // of TCP for RC, of UDP for UC
-  Way way = Way::usual;
+  Carrier carrier = Carrier::usual;
 };
 
 // The peer of a queue pair. One thread writes, any process reads.
@@ -196,14 +196,16 @@ class PeerCell {
     // A reader that sees a new word sees the cleared state, too.
     for (size_t i = 0; i < words.size(); ++i) words_[i].store(words[i], std::memory_order_release);
     turn_ = (turn_ + 1) & kTurns;
-    state_.store(kThere | static_cast<uint32_t>(peer.way) << kWayShift | turn_ << 16 | peer.port,
-                 std::memory_order_release);
+    state_.store(
+        kThere | static_cast<uint32_t>(peer.carrier) << kCarrierShift | turn_ << 16 | peer.port,
+        std::memory_order_release);
   }
   // Of the one that is there: what it goes by turns out later.
-  void set_way(Way way) {
+  void set_carrier(Carrier carrier) {
     const uint32_t state = state_.load(std::memory_order_relaxed);
     if ((state & kThere) == 0) return;
-    state_.store((state & ~(kWays << kWayShift)) | static_cast<uint32_t>(way) << kWayShift,
+    state_.store((state & ~(kCarrierMask << kCarrierShift)) | static_cast<uint32_t>(carrier)
+                                                                  << kCarrierShift,
                  std::memory_order_relaxed);
   }
   void clear() { state_.store(0, std::memory_order_relaxed); }
@@ -216,16 +218,16 @@ class PeerCell {
     if (state_.load(std::memory_order_relaxed) != state) return {};
     return Peer{.address = {std::bit_cast<std::array<uint8_t, 16>>(words)},
                 .port = static_cast<uint16_t>(state),
-                .way = static_cast<Way>(state >> kWayShift & kWays)};
+                .carrier = static_cast<Carrier>(state >> kCarrierShift & kCarrierMask)};
   }
 
  private:
   static constexpr uint32_t kThere = 1U << 31;
-  static constexpr unsigned kWayShift = 29;
-  static constexpr uint32_t kWays = 3;
+  static constexpr unsigned kCarrierShift = 29;
+  static constexpr uint32_t kCarrierMask = 3;
   static constexpr uint32_t kTurns = (1U << 13) - 1;
   std::array<std::atomic<uint64_t>, 2> words_{};
-  std::atomic<uint32_t> state_{0};  // kThere, the way, the turn, the port; 0: none
+  std::atomic<uint32_t> state_{0};  // kThere, the carrier, the turn, the port; 0: none
   uint32_t turn_ = 0;               // the writer's
 };
 

@@ -27,7 +27,7 @@ class QueuePair;
 struct EstablishedStream {
   port::TcpStream tcp;
   std::optional<shared::Segment> segment;  // memory that the ends share
-  std::optional<wire::RdWays> rd;          // they would go by datagrams
+  std::optional<wire::RdOffers> rd;        // they would go by datagrams
   std::unique_ptr<drive::RdBytes> bytes;   // they do, and there is no TCP connection
   std::optional<port::Address> loop;       // the queue pair, which is here, is its own peer
   rdmap::StreamConfig config;

@@ -30,7 +30,8 @@ struct HostOffer {
   void encode(std::byte* p) const;
 };
 
-// The first byte that an Initiator sends behind a Reply with an offer (spec/same-host 2.2).
-enum class HostWay : uint8_t { tcp = 0, memory = 1 };
+// Its choice: the first byte that an Initiator sends behind a Reply with an offer
+// (spec/same-host 2.2).
+enum class HostCarrier : uint8_t { tcp = 0, memory = 1 };
 
 }  // namespace weft::wire

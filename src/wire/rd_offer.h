@@ -31,15 +31,15 @@ struct RdOffer {
 };
 
 // What the two ends have told each other.
-struct RdWays {
+struct RdOffers {
   RdOffer own;
   std::optional<RdOffer> peer;  // nothing: the Responder's, which has still to hear
 };
 
 // The first byte that an Initiator sends behind a Reply with such an offer.
-enum class RdWay : uint8_t { tcp = 0, datagrams = 1 };
-// What the Responder answers to RdWay::datagrams: it takes what comes; and, before it closes the
-// TCP connection, that it has come.
+enum class RdCarrier : uint8_t { tcp = 0, datagrams = 1 };
+// What the Responder answers to RdCarrier::datagrams: it takes what comes; and, before it closes
+// the TCP connection, that it has come.
 enum class RdWord : uint8_t { ready = 1, over = 2 };
 
 }  // namespace weft::wire

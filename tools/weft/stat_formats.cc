@@ -55,13 +55,13 @@ void add_values(std::string& text, const char* indent, Values values, bool zeros
   }
 }
 
-const char* way_text(stats::Way way) {
-  switch (way) {
-    case stats::Way::memory:
+const char* carrier_text(stats::Carrier carrier) {
+  switch (carrier) {
+    case stats::Carrier::memory:
       return " by memory";
-    case stats::Way::datagrams:
+    case stats::Carrier::datagrams:
       return " by UDP";
-    case stats::Way::usual:
+    case stats::Carrier::usual:
       break;
   }
   return "";
@@ -69,14 +69,14 @@ const char* way_text(stats::Way way) {
 std::string peer_text(const std::optional<stats::Peer>& peer) {
   if (!peer) return "";
   return fmt::format(", peer {} port {}{}", peer->address.to_string(), peer->port,
-                     way_text(peer->way));
+                     carrier_text(peer->carrier));
 }
 nlohmann::json peer_json(const std::optional<stats::Peer>& peer) {
   if (!peer) return nullptr;
   return {{"address", peer->address.to_string()},
           {"port", peer->port},
-          {"same_host", peer->way == stats::Way::memory},
-          {"by_udp", peer->way == stats::Way::datagrams}};
+          {"same_host", peer->carrier == stats::Carrier::memory},
+          {"by_udp", peer->carrier == stats::Carrier::datagrams}};
 }
 
 // Of a counter that only grows. Where it is smaller now, it is another one's that began at 0.

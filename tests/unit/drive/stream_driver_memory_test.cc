@@ -230,7 +230,7 @@ TEST_F(StreamDriverMemoryTest, WhoPollsIsNotWokenUp) {
   EXPECT_EQ(fewest, 0U);
 }
 
-TEST_F(StreamDriverMemoryTest, AResponderThatWaitsForTheWaySendsThen) {
+TEST_F(StreamDriverMemoryTest, AResponderThatWaitsForTheCarrierSendsThen) {
   start_responder();
   Buffer from = pattern_bytes(50'000, 1);
   Buffer to(50'000);

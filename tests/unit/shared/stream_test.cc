@@ -21,7 +21,7 @@
 namespace weft::shared {
 namespace {
 
-using Way = port::SharedBytes::Way;
+using Carrier = port::SharedBytes::Carrier;
 using Transfer = port::ByteStream::Transfer;
 
 class SharedStreamTest : public ::testing::Test {
@@ -70,7 +70,7 @@ class SharedStreamTest : public ::testing::Test {
     respond();
     ASSERT_TRUE(ready(b->fd()));
     b->hear();
-    ASSERT_EQ(b->way(), Way::memory);
+    ASSERT_EQ(b->carrier(), Carrier::memory);
   }
   static Buffer take_in(const Stream& from, size_t most) {
     Buffer got(most);
@@ -200,7 +200,7 @@ TEST_F(SharedStreamTest, AFloodOfWakeUpsIsHeardInParts) {
   respond();
   ASSERT_TRUE(ready(b->fd()));
   b->hear();
-  ASSERT_EQ(b->way(), Way::memory);
+  ASSERT_EQ(b->carrier(), Carrier::memory);
   const Buffer flood(64 * 1024);
   ASSERT_EQ(::send(a->fd(), flood.data(), flood.size(), MSG_DONTWAIT),
             static_cast<ssize_t>(flood.size()));
@@ -247,15 +247,15 @@ TEST_F(SharedStreamTest, WhatIsReferredToComesBeforeTheEnd) {
   }
 }
 
-TEST_F(SharedStreamTest, TheResponderSaysNothingBeforeItKnowsTheWay) {
+TEST_F(SharedStreamTest, TheResponderSaysNothingBeforeItKnowsTheCarrier) {
   respond();
   const Buffer x = pattern_bytes(10, 1);
   const IoVec one = piece(x);
-  EXPECT_EQ(b->way(), Way::undecided);
+  EXPECT_EQ(b->carrier(), Carrier::undecided);
   EXPECT_TRUE(b->send({&one, 1}, kNotOwn).would_block);
   EXPECT_TRUE(take_in(*b).would_block);
   b->hear();
-  EXPECT_EQ(b->way(), Way::undecided);
+  EXPECT_EQ(b->carrier(), Carrier::undecided);
   EXPECT_TRUE(quiet(active.fd()));
 }
 
@@ -264,7 +264,7 @@ TEST_F(SharedStreamTest, AnInitiatorThatDeclinesGoesByTcp) {
   respond();
   ASSERT_TRUE(ready(b->fd()));
   b->hear();
-  EXPECT_EQ(b->way(), Way::tcp);
+  EXPECT_EQ(b->carrier(), Carrier::tcp);
   EXPECT_EQ(
       counters.same_host_refused[static_cast<size_t>(stats::SameHostRefusal::by_peer)].value(), 1U);
   const Buffer x = pattern_bytes(1000, 1);
@@ -286,13 +286,13 @@ TEST_F(SharedStreamTest, AnInitiatorThatCannotJoinDeclines) {
   respond();
   ASSERT_TRUE(ready(b->fd()));
   b->hear();
-  EXPECT_EQ(b->way(), Way::tcp);
+  EXPECT_EQ(b->carrier(), Carrier::tcp);
 }
 
-TEST_F(SharedStreamTest, TheWayMayHaveComeEarlyWithBytesBehindIt) {
+TEST_F(SharedStreamTest, TheCarrierMayHaveComeEarlyWithBytesBehindIt) {
   const Buffer early{std::byte{0}, std::byte{7}, std::byte{8}};
   respond(early);
-  EXPECT_EQ(b->way(), Way::tcp);
+  EXPECT_EQ(b->carrier(), Carrier::tcp);
   EXPECT_EQ(Buffer(left.begin(), left.end()), (Buffer{std::byte{7}, std::byte{8}}));
 }
 
@@ -300,7 +300,7 @@ TEST_F(SharedStreamTest, OfMemoryNothingButWakeUpsComesEarly) {
   initiate();
   const Buffer early{std::byte{1}, std::byte{7}, std::byte{8}};
   respond(early);
-  EXPECT_EQ(b->way(), Way::memory);
+  EXPECT_EQ(b->carrier(), Carrier::memory);
   EXPECT_TRUE(left.empty());
 }
 
@@ -315,7 +315,7 @@ TEST_F(SharedStreamTest, WhoHasNotJoinedCannotSayThatHeHas) {
   EXPECT_TRUE(b->has_input());
 }
 
-TEST_F(SharedStreamTest, AnotherWayThanTheTwoEndsTheConnection) {
+TEST_F(SharedStreamTest, AnotherCarrierThanTheTwoEndsTheConnection) {
   const std::byte claims{2};
   const IoVec one{const_cast<std::byte*>(&claims), 1};
   ASSERT_EQ(active.send({&one, 1}).bytes, 1U);

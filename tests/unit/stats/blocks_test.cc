@@ -68,18 +68,18 @@ TEST(PeerCell, HoldsOneOrNone) {
     ASSERT_TRUE(cell.value());
     EXPECT_EQ(cell.value()->address, address);
     EXPECT_EQ(cell.value()->port, port);
-    EXPECT_EQ(cell.value()->way, Way::usual);
-    for (const Way way : {Way::memory, Way::datagrams, Way::memory}) {
-      cell.set_way(way);
+    EXPECT_EQ(cell.value()->carrier, Carrier::usual);
+    for (const Carrier carrier : {Carrier::memory, Carrier::datagrams, Carrier::memory}) {
+      cell.set_carrier(carrier);
       ASSERT_TRUE(cell.value());
-      EXPECT_EQ(cell.value()->way, way);
+      EXPECT_EQ(cell.value()->carrier, carrier);
       EXPECT_EQ(cell.value()->address, address);
       EXPECT_EQ(cell.value()->port, port);
     }
   }
   cell.clear();
   EXPECT_FALSE(cell.value());
-  cell.set_way(Way::memory);
+  cell.set_carrier(Carrier::memory);
   EXPECT_FALSE(cell.value()) << "of nobody";
 }
 

@@ -11,17 +11,17 @@
 namespace weft::drive {
 
 // Engine holder only.
-class MemoryWay {
+class MemoryCarrier {
  public:
   // `bytes`: of the driver's byte stream; nullptr: it passes through the kernel alone.
-  MemoryWay(port::SharedBytes* bytes, engine::EventHandler& driver, rdmap::Stream& stream)
+  MemoryCarrier(port::SharedBytes* bytes, engine::EventHandler& driver, rdmap::Stream& stream)
       : bytes_(bytes), driver_(driver), stream_(stream) {}
 
   // The bytes, where they pass through memory, or may yet; else nullptr.
   port::SharedBytes* bytes() const { return bytes_; }
   // The peer has not said yet whether they do: nothing can be sent.
   bool undecided() const {
-    return bytes_ != nullptr && bytes_->way() == port::SharedBytes::Way::undecided;
+    return bytes_ != nullptr && bytes_->carrier() == port::SharedBytes::Carrier::undecided;
   }
   // The byte stream is new.
   void begin(engine::Token& token);

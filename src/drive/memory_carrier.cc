@@ -1,4 +1,4 @@
-#include "drive/memory_way.h"
+#include "drive/memory_carrier.h"
 
 #include <algorithm>
 #include <chrono>
@@ -16,10 +16,10 @@ constexpr Duration kLookAgain = std::chrono::milliseconds{2};
 
 using engine::Token;
 
-void MemoryWay::begin(Token& token) {
-  using Way = port::SharedBytes::Way;
-  if (bytes_ == nullptr || bytes_->way() == Way::undecided) return;
-  if (bytes_->way() == Way::tcp) {
+void MemoryCarrier::begin(Token& token) {
+  using Carrier = port::SharedBytes::Carrier;
+  if (bytes_ == nullptr || bytes_->carrier() == Carrier::undecided) return;
+  if (bytes_->carrier() == Carrier::tcp) {
     bytes_ = nullptr;
     return;
   }
@@ -27,7 +27,7 @@ void MemoryWay::begin(Token& token) {
   token.runtime().ask_memory(token, driver_);
 }
 
-void MemoryWay::hear(Token& token) {
+void MemoryCarrier::hear(Token& token) {
   const bool was_undecided = undecided();
   bytes_->hear();
   if (was_undecided) {
@@ -37,7 +37,7 @@ void MemoryWay::hear(Token& token) {
   }
 }
 
-void MemoryWay::use_descriptor(Token& token, bool on, bool waits_for_room) {
+void MemoryCarrier::use_descriptor(Token& token, bool on, bool waits_for_room) {
   listens_ = on;
   if (bytes_ == nullptr) return;
   if (on) {
@@ -48,13 +48,13 @@ void MemoryWay::use_descriptor(Token& token, bool on, bool waits_for_room) {
   }
 }
 
-void MemoryWay::end(Token& token) {
+void MemoryCarrier::end(Token& token) {
   if (bytes_ != nullptr) token.runtime().ask_memory_after(token, driver_, {});
   bytes_ = nullptr;
 }
 
 // What is there already is told as room in the socket, which there always is.
-void MemoryWay::listen(Token& token, bool waits_for_room) {
+void MemoryCarrier::listen(Token& token, bool waits_for_room) {
   token.runtime().ask_memory_after(token, driver_, work_word(waits_for_room));
   token.runtime().want_read(token, driver_, !bytes_->ended());
   if (!listens_) return;
@@ -63,24 +63,24 @@ void MemoryWay::listen(Token& token, bool waits_for_room) {
   token.runtime().want_write(token, driver_, there);
 }
 
-void MemoryWay::take_back(Token& token) {
+void MemoryCarrier::take_back(Token& token) {
   take_back_inside();
   if (tell_loss()) token.runtime().set_deadline(token, driver_, token.now());
 }
 
-void MemoryWay::take_back_inside() {
+void MemoryCarrier::take_back_inside() {
   if (bytes_ == nullptr) return;
   if (const void* const lost = bytes_->detach()) lost_ = lost;
 }
 
-bool MemoryWay::tell_loss() {
+bool MemoryCarrier::tell_loss() {
   const void* const lost = std::exchange(lost_, nullptr);
   if (lost == nullptr || stream_.ended()) return false;
   stream_.source_lost(lost);
   return true;
 }
 
-bool MemoryWay::waits_for_pull(Token& token) {
+bool MemoryCarrier::waits_for_pull(Token& token) {
   close_by_ = Time::never();
   if (bytes_ == nullptr || !bytes_->refers_now() || bytes_->ended()) return false;
   if (pull_by_.is_never()) pull_by_ = token.now() + kPulledWithin;
