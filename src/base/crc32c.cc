@@ -75,9 +75,9 @@ bool load_isal() {
 }
 
 // Of any length, so that tests may ask for it.
-template <const fold::Way* (*kWay)()>
+template <const fold::Implementation* (*kImplementation)()>
 uint32_t folded(uint32_t state, const std::byte* p, size_t n) {
-  return n < fold::kLeast ? instruction_crc(state, p, n) : kWay()->crc(state, p, n);
+  return n < fold::kLeast ? instruction_crc(state, p, n) : kImplementation()->crc(state, p, n);
 }
 
 using CopyingCrc = bool (*)(uint32_t& state, std::byte* to, const std::byte* from, size_t n);
@@ -92,8 +92,8 @@ struct Engines {
 Engines choose() {
   const bool instruction = have_instruction();
   const LongCrc own = instruction ? instruction_crc : table_crc;
-  for (const fold::Way* way : {fold::by_512_bits(), fold::by_256_bits()}) {
-    if (way != nullptr) return {own, way->crc, way->name, way->copy};
+  for (const fold::Implementation* folding : {fold::by_512_bits(), fold::by_256_bits()}) {
+    if (folding != nullptr) return {own, folding->crc, folding->name, folding->copy};
   }
   if (load_isal()) return {instruction ? own : isal_crc, isal_crc, "isa-l"};
   return {own, own, instruction ? "sse4.2" : "table"};

@@ -31,7 +31,7 @@ inline uint32_t crc32c(Bytes bytes) {
 // "table". For `weft doctor` and `weft info`.
 const char* crc32c_engine();
 
-// All ways to compute it that this machine has, so that tests reach the ones that crc32c() does not
+// All implementations that this machine has, so that tests reach those that crc32c() does not
 // choose. `run` takes and returns the state without the final xor.
 struct Crc32cEngine {
   const char* name;

@@ -1,4 +1,4 @@
-// What both ways to fold a CRC32C share, on x86-64: the factors by which bits are moved on
+// What both implementations of folding share, on x86-64: the factors by which bits are moved on
 // (crc32c_fold.cc says why), and the bytes that are too few to be folded, or all where nothing
 // folds.
 #pragma once

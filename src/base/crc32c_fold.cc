@@ -164,13 +164,13 @@ WEFT_FOLDS bool copy(uint32_t& state, std::byte* to, const std::byte* from, size
 
 }  // namespace
 
-const Way* by_512_bits() {
-  static constexpr Way kWay{"vpclmulqdq", crc, copy};
+const Implementation* by_512_bits() {
+  static constexpr Implementation kImplementation{"vpclmulqdq", crc, copy};
   const bool has_all =
       __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
       __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("vpclmulqdq") != 0 &&
       __builtin_cpu_supports("pclmul") != 0 && __builtin_cpu_supports("sse4.2") != 0;
-  return has_all ? &kWay : nullptr;
+  return has_all ? &kImplementation : nullptr;
 }
 
 }  // namespace weft::fold

@@ -12,7 +12,7 @@ namespace weft::fold {
 // From so many bytes on it pays; fewer must not be given.
 inline constexpr size_t kLeast = 256;
 
-struct Way {
+struct Implementation {
   const char* name;
   // Takes and returns the state without the final xor.
   uint32_t (*crc)(uint32_t state, const std::byte* p, size_t n);
@@ -23,13 +23,13 @@ struct Way {
 
 // Null where this processor, or its system, lacks what it needs.
 #if defined(__x86_64__)
-const Way* by_512_bits();
-const Way* by_256_bits();
+const Implementation* by_512_bits();
+const Implementation* by_256_bits();
 #else
-inline const Way* by_512_bits() {
+inline const Implementation* by_512_bits() {
   return nullptr;
 }
-inline const Way* by_256_bits() {
+inline const Implementation* by_256_bits() {
   return nullptr;
 }
 #endif

@@ -277,12 +277,12 @@ bool copy(uint32_t& state, std::byte* to, const std::byte* from, size_t n) {
 
 }  // namespace
 
-const Way* by_256_bits() {
-  static constexpr Way kWay{"vpclmulqdq-256", crc, copy};
+const Implementation* by_256_bits() {
+  static constexpr Implementation kImplementation{"vpclmulqdq-256", crc, copy};
   const bool has_all =
       __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("vpclmulqdq") != 0 &&
       __builtin_cpu_supports("pclmul") != 0 && __builtin_cpu_supports("sse4.2") != 0;
-  return has_all ? &kWay : nullptr;
+  return has_all ? &kImplementation : nullptr;
 }
 
 }  // namespace weft::fold

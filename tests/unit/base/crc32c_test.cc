@@ -143,9 +143,9 @@ TEST(Crc32cEngines, AllAgreeWithTheDefinition) {
 TEST(Crc32cEngines, CopiesInOnePassAgreeWithTheDefinition) {
   const Buffer from = pattern(70000, 10);
   Buffer to(from.size());
-  for (const fold::Way* way : {fold::by_512_bits(), fold::by_256_bits()}) {
-    if (way == nullptr) continue;
-    const auto& [name, crc, copy] = *way;
+  for (const fold::Implementation* implementation : {fold::by_512_bits(), fold::by_256_bits()}) {
+    if (implementation == nullptr) continue;
+    const auto& [name, crc, copy] = *implementation;
     for (size_t n = 256; n < 70000 - 8; n += n < 700 ? 1 : n < 5000 ? 97 : 4099) {
       const Bytes part = Bytes{from}.subspan(n % 8, n);
       const uint32_t before = 0x12345678U + static_cast<uint32_t>(n);
