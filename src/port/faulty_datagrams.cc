@@ -44,9 +44,9 @@ std::unique_ptr<FaultyDatagrams> FaultyDatagrams::of_process() {
 }
 
 template <class Held>
-DatagramFate FaultyDatagrams::decide(Way<Held>& way, size_t bytes) {
+DatagramFate FaultyDatagrams::decide(FaultQueue<Held>& queue, size_t bytes) {
   constexpr bool kOut = std::is_same_v<Held, HeldOut>;
-  const DatagramFate fate = way.plan.next(bytes);
+  const DatagramFate fate = queue.plan.next(bytes);
   count(InjectedFault::datagrams_out, kOut);
   if (fate.copies == 0) count(InjectedFault::lost_out, kOut);
   if (fate.copies == 2) count(InjectedFault::duplicated_out, kOut);
@@ -59,20 +59,20 @@ DatagramFate FaultyDatagrams::decide(Way<Held>& way, size_t bytes) {
 
 // Those that may not be overtaken go no earlier than the one before them.
 template <class Held>
-Time FaultyDatagrams::when(Way<Held>& way, const DatagramFate::Copy& copy, Time now) {
+Time FaultyDatagrams::when(FaultQueue<Held>& queue, const DatagramFate::Copy& copy, Time now) {
   const Time due = now + copy.delay;
   if (copy.may_be_overtaken) return due;
-  return way.last = std::max(due, way.last);
+  return queue.last = std::max(due, queue.last);
 }
 
 template <class Held>
-bool FaultyDatagrams::hold(Way<Held>& way, Time due, Held&& datagram) {
-  if (way.bytes + datagram.bytes.size() > kMostHeld) {
+bool FaultyDatagrams::hold(FaultQueue<Held>& queue, Time due, Held&& datagram) {
+  if (queue.bytes + datagram.bytes.size() > kMostHeld) {
     count(InjectedFault::overflowed_out, std::is_same_v<Held, HeldOut>);
     return false;
   }
-  way.bytes += datagram.bytes.size();
-  way.held.emplace(due, std::forward<Held>(datagram));
+  queue.bytes += datagram.bytes.size();
+  queue.held.emplace(due, std::forward<Held>(datagram));
   return true;
 }
 

@@ -50,8 +50,9 @@ class FaultyDatagrams {
     std::vector<std::byte> bytes;
   };
   template <class Held>
-  struct Way {
-    Way(const FaultSpec& spec, uint64_t direction, bool on) : plan(spec, direction), active(on) {}
+  struct FaultQueue {
+    FaultQueue(const FaultSpec& spec, uint64_t direction, bool on)
+        : plan(spec, direction), active(on) {}
     FaultPlan plan;
     const bool active;
     std::multimap<Time, Held> held;  // by when it is due; equal ones in their order
@@ -61,12 +62,12 @@ class FaultyDatagrams {
   struct Run;
 
   template <class Held>
-  DatagramFate decide(Way<Held>& way, size_t bytes);
+  DatagramFate decide(FaultQueue<Held>& queue, size_t bytes);
   template <class Held>
-  static Time when(Way<Held>& way, const DatagramFate::Copy& copy, Time now);
+  static Time when(FaultQueue<Held>& queue, const DatagramFate::Copy& copy, Time now);
   void tell_lost(const UdpSocket::Train& train, size_t offset, size_t size);
   template <class Held>
-  bool hold(Way<Held>& way, Time due, Held&& datagram);
+  bool hold(FaultQueue<Held>& queue, Time due, Held&& datagram);
   void hold_out(const UdpSocket::Train& train, size_t offset, size_t size, Time due,
                 const DatagramFate::Copy& copy);
   bool send_run(UdpSocket& socket, const UdpSocket::Train& train, Segmentation& segmentation,
@@ -74,8 +75,8 @@ class FaultyDatagrams {
   bool take_held(MutableBytes buffer, Time now, UdpSocket::Received& r);
   bool filter(MutableBytes buffer, Time now, UdpSocket::Received& r);
 
-  Way<HeldOut> out_;
-  Way<HeldIn> in_;
+  FaultQueue<HeldOut> out_;
+  FaultQueue<HeldIn> in_;
   FaultLog* const log_;
   Segmentation one_by_one_;
   Time try_again_;  // the kernel had no room; until then flush() is of no use
