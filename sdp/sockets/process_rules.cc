@@ -1,7 +1,7 @@
 #include "sdp/sockets/process_rules.h"
 
 #include "sdp/sockets/offers.h"
-#include "sdp/sockets/way_chooser.h"
+#include "sdp/sockets/transfer_chooser.h"
 
 namespace weft::sdp {
 

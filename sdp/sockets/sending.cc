@@ -43,11 +43,11 @@ std::optional<ssize_t> Sending::send(int fd, std::span<const iovec> from, int fl
   SleepsForRoom sleeps;
   Pieces pieces{from};
   const size_t wanted = pieces.wanted();
-  const bool large = wanted >= way_.least();
-  Way way = (flags & MSG_OOB) != 0 ? Way::copied : way_.choose(wanted);
-  if (way == Way::in_place && !end_.blocks(fd, flags)) way = Way::copied;
+  const bool large = wanted >= chooser_.least();
+  Transfer transfer = (flags & MSG_OOB) != 0 ? Transfer::copied : chooser_.choose(wanted);
+  if (transfer == Transfer::in_place && !end_.blocks(fd, flags)) transfer = Transfer::copied;
   const Stopwatch stopwatch{large};
-  bool in_place = way == Way::in_place;
+  bool in_place = transfer == Transfer::in_place;
   bool written = false;
   // Urgent data goes by messages (spec/sdp 2).
   bool may_lend = (flags & MSG_OOB) == 0;
@@ -69,14 +69,15 @@ std::optional<ssize_t> Sending::send(int fd, std::span<const iovec> from, int fl
       if (end_.blocks(fd, flags)) done += send_rest(end_.descriptor(fd), from, done, flags);
       return static_cast<ssize_t>(done);
     }
-    if (may_lend && rest.size() >= way_.least() && session_.may_write() && end_.blocks(fd, flags)) {
+    if (may_lend && rest.size() >= chooser_.least() && session_.may_write() &&
+        end_.blocks(fd, flags)) {
       const uint32_t n = send_written(lock, session_, waiting_.look_time(), rest);
       may_lend = n > 0;
       written = written || may_lend;
       pieces.moved(n);
       continue;
     }
-    if (in_place && rest.size() >= way_.least()) {
+    if (in_place && rest.size() >= chooser_.least()) {
       const uint32_t n = send_in_place(lock, session_, waiting_.look_time(), rest);
       // The peer is elsewhere: the rest of the call is copied, or it might never end.
       // One that offers a buffer instead is there.
@@ -126,7 +127,7 @@ std::optional<ssize_t> Sending::send(int fd, std::span<const iovec> from, int fl
   if (waiting_.watched() && !end_.relayed() && session_.room().empty() && session_.writable()) {
     waiting_.hide_room(fd);
   }
-  if (large && pieces.all_done() && !written) way_.record(way, wanted, stopwatch.time());
+  if (large && pieces.all_done() && !written) chooser_.record(transfer, wanted, stopwatch.time());
   if (done > 0) note_zero_copy(flags, copied);
   waiting_.show_to_peer_here(lock);
   if (faulted && done == 0) return failed(EFAULT);
@@ -205,12 +206,12 @@ std::optional<Sending::Queued> Sending::queued() {
 
 void Sending::set_threshold(ZcopyThreshold threshold) {
   const std::lock_guard lock{session_.lock};
-  way_.set_threshold(threshold);
+  chooser_.set_threshold(threshold);
 }
 
 ZcopyThreshold Sending::threshold() {
   const std::lock_guard lock{session_.lock};
-  return way_.threshold();
+  return chooser_.threshold();
 }
 
 // The kernel's call, which copies.

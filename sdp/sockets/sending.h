@@ -17,8 +17,8 @@
 #include "sdp/sockets/mirror_calls.h"
 #include "sdp/sockets/pieces.h"
 #include "sdp/sockets/program_end.h"
+#include "sdp/sockets/transfer_chooser.h"
 #include "sdp/sockets/waiting.h"
-#include "sdp/sockets/way_chooser.h"
 #include "sdp/sockets/zero_copy.h"
 
 namespace weft::sdp {
@@ -66,7 +66,7 @@ class Sending {
   const ProgramEnd& end_;
   Waiting& waiting_;
   const int shadow_;
-  WayChooser way_{ZcopyThreshold::of_process()};
+  TransferChooser chooser_{ZcopyThreshold::of_process()};
   ZeroCopy zero_copy_;
 };
 

@@ -1,4 +1,4 @@
-#include "sdp/sockets/way_chooser.h"
+#include "sdp/sockets/transfer_chooser.h"
 
 #include <gtest/gtest.h>
 
@@ -16,29 +16,29 @@ struct Costs {
 };
 
 // Sends `bytes` in pieces of `size`; how many of them went in place.
-size_t send(WayChooser& chooser, size_t bytes, size_t size, const Costs& costs) {
+size_t send(TransferChooser& chooser, size_t bytes, size_t size, const Costs& costs) {
   size_t in_place = 0;
   for (size_t sent = 0; sent < bytes; sent += size) {
-    const Way way = chooser.choose(size);
-    const double cost = way == Way::in_place ? costs.in_place : costs.copied;
-    if (way == Way::in_place) in_place += size;
-    chooser.record(way, size,
+    const Transfer transfer = chooser.choose(size);
+    const double cost = transfer == Transfer::in_place ? costs.in_place : costs.copied;
+    if (transfer == Transfer::in_place) in_place += size;
+    chooser.record(transfer, size,
                    std::chrono::nanoseconds{std::llround(cost * static_cast<double>(size))});
   }
   return in_place;
 }
 
-TEST(WayChooser, TakesWhatCostsLess) {
-  WayChooser chooser{ZcopyThreshold{}};
+TEST(TransferChooser, TakesWhatCostsLess) {
+  TransferChooser chooser{ZcopyThreshold{}};
   (void)send(chooser, kMuch, kSize, {.copied = 0.3, .in_place = 0.1});
   EXPECT_GT(send(chooser, kMuch, kSize, {.copied = 0.3, .in_place = 0.1}), kMuch / 2);
-  WayChooser other{ZcopyThreshold{}};
+  TransferChooser other{ZcopyThreshold{}};
   (void)send(other, kMuch, kSize, {.copied = 0.3, .in_place = 0.9});
   EXPECT_LT(send(other, kMuch, kSize, {.copied = 0.3, .in_place = 0.9}), kMuch / 2);
 }
 
-TEST(WayChooser, NoticesThatCostsHaveChanged) {
-  WayChooser chooser{ZcopyThreshold{}};
+TEST(TransferChooser, NoticesThatCostsHaveChanged) {
+  TransferChooser chooser{ZcopyThreshold{}};
   (void)send(chooser, kMuch, kSize, {.copied = 0.3, .in_place = 0.1});
   (void)send(chooser, 4 * kMuch, kSize, {.copied = 0.3, .in_place = 2});
   EXPECT_LT(send(chooser, kMuch, kSize, {.copied = 0.3, .in_place = 2}), kMuch / 2);
@@ -47,25 +47,25 @@ TEST(WayChooser, NoticesThatCostsHaveChanged) {
 }
 
 // The dearer way is tried less and less often.
-TEST(WayChooser, TriesCostLittleInTheLongRun) {
-  WayChooser chooser{ZcopyThreshold{}};
+TEST(TransferChooser, TriesCostLittleInTheLongRun) {
+  TransferChooser chooser{ZcopyThreshold{}};
   (void)send(chooser, 64 * kMuch, kSize, {.copied = 0.3, .in_place = 3});
   EXPECT_LT(send(chooser, 64 * kMuch, kSize, {.copied = 0.3, .in_place = 3}), 64 * kMuch / 50);
 }
 
-TEST(WayChooser, SizesAreJudgedEachForItself) {
-  WayChooser chooser{ZcopyThreshold{}};
+TEST(TransferChooser, SizesAreJudgedEachForItself) {
+  TransferChooser chooser{ZcopyThreshold{}};
   for (int i = 0; i < 2; ++i) {
     (void)send(chooser, kMuch, 32 << 10, {.copied = 0.3, .in_place = 0.9});
     (void)send(chooser, kMuch, 1 << 20, {.copied = 0.3, .in_place = 0.1});
   }
-  EXPECT_EQ(chooser.choose(32 << 10), Way::copied);
-  EXPECT_EQ(chooser.choose(1 << 20), Way::in_place);
-  EXPECT_EQ(chooser.choose(1000), Way::copied);
+  EXPECT_EQ(chooser.choose(32 << 10), Transfer::copied);
+  EXPECT_EQ(chooser.choose(1 << 20), Transfer::in_place);
+  EXPECT_EQ(chooser.choose(1000), Transfer::copied);
 }
 
-TEST(WayChooser, AThresholdIsObeyed) {
-  WayChooser chooser{ZcopyThreshold{8192}};
+TEST(TransferChooser, AThresholdIsObeyed) {
+  TransferChooser chooser{ZcopyThreshold{8192}};
   EXPECT_EQ(send(chooser, kMuch, 8192, {.copied = 0.1, .in_place = 9}), kMuch);
   EXPECT_EQ(send(chooser, kMuch, 8191, {.copied = 9, .in_place = 0.1}), 0U);
   chooser.set_threshold(ZcopyThreshold{ZcopyThreshold::kNever});

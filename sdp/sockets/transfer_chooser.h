@@ -13,7 +13,8 @@
 
 namespace weft::sdp {
 
-enum class Way : uint8_t { copied, in_place };
+// How a send is transferred.
+enum class Transfer : uint8_t { copied, in_place };
 
 // From how many bytes on a send is in place: a number, never, or by what it costs.
 struct ZcopyThreshold {
@@ -32,36 +33,36 @@ struct ZcopyThreshold {
   static std::optional<std::string> wrong_in_process();
 };
 
-class WayChooser {
+class TransferChooser {
  public:
-  explicit WayChooser(ZcopyThreshold threshold) : threshold_(threshold) {}
+  explicit TransferChooser(ZcopyThreshold threshold) : threshold_(threshold) {}
   void set_threshold(ZcopyThreshold threshold) { threshold_ = threshold; }
   ZcopyThreshold threshold() const { return threshold_; }
 
   // The fewest bytes that may go in place.
   size_t least() const;
-  Way choose(size_t bytes) const;
-  // A send of so many bytes went that way, and took so long.
-  void record(Way way, size_t bytes, std::chrono::nanoseconds time);
+  Transfer choose(size_t bytes) const;
+  // A send of so many bytes was transferred so, and took so long.
+  void record(Transfer transfer, size_t bytes, std::chrono::nanoseconds time);
 
  private:
   // By cost, less is never in place: the messages about it cost more than the copy.
   static constexpr size_t kLeast = 16 << 10;
   // Of sends of about one size.
   struct Record {
-    Way way = Way::copied;             // that is gone now
-    bool tried = false;                // whether it is only tried
-    std::array<double, 2> cost{0, 0};  // nanoseconds a byte, of each way; 0: not known
-    size_t bytes = 0;                  // that went this way, since it is gone
+    Transfer transfer = Transfer::copied;  // the current one
+    bool tried = false;                    // whether it is only tried
+    std::array<double, 2> cost{0, 0};      // nanoseconds a byte, by Transfer; 0: not known
+    size_t bytes = 0;                      // sent so since it is the current one
     double measured_ns = 0;
     size_t measured_bytes = 0;
-    uint32_t turns = 0;     // until the other way is tried
+    uint32_t turns = 0;     // until the other one is tried
     uint32_t interval = 1;  // turns between two trials
   };
   static constexpr size_t kSizes = 8;
   static size_t size_class(size_t bytes);
   static void end_turn(Record& record);
-  static void go(Record& record, Way way, bool tried);
+  static void go(Record& record, Transfer transfer, bool tried);
 
   ZcopyThreshold threshold_;
   std::array<Record, kSizes> records_;

@@ -1,4 +1,4 @@
-#include "sdp/sockets/way_chooser.h"
+#include "sdp/sockets/transfer_chooser.h"
 
 #include <algorithm>
 #include <bit>
@@ -15,19 +15,19 @@ constexpr const char* kVariable = "WEFT_SDP_ZCOPY_THRESH";
 constexpr std::array<size_t, 2> kSettling{2 << 20, 256 << 10};
 // Measured at a time.
 constexpr size_t kTurn = 4 << 20;
-// A trial that has cost so many times what the other way does ends early.
+// A trial that has cost so many times what the other transfer does ends early.
 constexpr size_t kShortTurn = 256 << 10;
 constexpr double kHopeless = 2;
 constexpr uint32_t kLongestInterval = 256;
 // In place costs less of the processor, so it may take a little longer.
 constexpr double kBonus = 1.1;
 
-constexpr Way other(Way way) {
-  return way == Way::copied ? Way::in_place : Way::copied;
+constexpr Transfer other(Transfer transfer) {
+  return transfer == Transfer::copied ? Transfer::in_place : Transfer::copied;
 }
 
-constexpr size_t index(Way way) {
-  return static_cast<size_t>(way);
+constexpr size_t index(Transfer transfer) {
+  return static_cast<size_t>(transfer);
 }
 
 }  // namespace
@@ -45,32 +45,33 @@ std::optional<std::string> ZcopyThreshold::wrong_in_process() {
       kVariable, "0, auto or a number of bytes from 4096 on; taken for auto");
 }
 
-size_t WayChooser::size_class(size_t bytes) {
+size_t TransferChooser::size_class(size_t bytes) {
   const auto log = static_cast<size_t>(std::bit_width(bytes / kLeast));
   return std::min(log, kSizes) - 1;
 }
 
-size_t WayChooser::least() const {
+size_t TransferChooser::least() const {
   if (threshold_.bytes == ZcopyThreshold::kNever) return SIZE_MAX;
   return threshold_.bytes == ZcopyThreshold::kByCost ? kLeast
                                                      : static_cast<size_t>(threshold_.bytes);
 }
 
-Way WayChooser::choose(size_t bytes) const {
-  if (bytes < least()) return Way::copied;
+Transfer TransferChooser::choose(size_t bytes) const {
+  if (bytes < least()) return Transfer::copied;
   const bool by_cost = threshold_.bytes == ZcopyThreshold::kByCost;
-  return by_cost ? records_[size_class(bytes)].way : Way::in_place;
+  return by_cost ? records_[size_class(bytes)].transfer : Transfer::in_place;
 }
 
-void WayChooser::go(Record& record, Way way, bool tried) {
-  if (record.way != way) record.bytes = 0;
-  record.way = way;
+void TransferChooser::go(Record& record, Transfer transfer, bool tried) {
+  if (record.transfer != transfer) record.bytes = 0;
+  record.transfer = transfer;
   record.tried = tried;
 }
 
-void WayChooser::end_turn(Record& record) {
-  const Way alternative = other(record.way);
-  record.cost[index(record.way)] = record.measured_ns / static_cast<double>(record.measured_bytes);
+void TransferChooser::end_turn(Record& record) {
+  const Transfer alternative = other(record.transfer);
+  record.cost[index(record.transfer)] =
+      record.measured_ns / static_cast<double>(record.measured_bytes);
   record.measured_ns = 0;
   record.measured_bytes = 0;
   if (record.cost[index(alternative)] == 0) return go(record, alternative, true);
@@ -81,22 +82,22 @@ void WayChooser::end_turn(Record& record) {
   if (!record.tried) return go(record, alternative, true);
   // The trial is over.
   const bool in_place =
-      record.cost[index(Way::in_place)] <= kBonus * record.cost[index(Way::copied)];
-  const Way better = in_place ? Way::in_place : Way::copied;
-  record.interval = better == record.way ? 1 : std::min(record.interval * 2, kLongestInterval);
+      record.cost[index(Transfer::in_place)] <= kBonus * record.cost[index(Transfer::copied)];
+  const Transfer better = in_place ? Transfer::in_place : Transfer::copied;
+  record.interval = better == record.transfer ? 1 : std::min(record.interval * 2, kLongestInterval);
   record.turns = record.interval;
   go(record, better, false);
 }
 
-void WayChooser::record(Way way, size_t bytes, std::chrono::nanoseconds time) {
+void TransferChooser::record(Transfer transfer, size_t bytes, std::chrono::nanoseconds time) {
   if (threshold_.bytes != ZcopyThreshold::kByCost || bytes < kLeast) return;
   Record& record = records_[size_class(bytes)];
-  if (way != record.way) return;
+  if (transfer != record.transfer) return;
   record.bytes += bytes;
-  if (record.bytes <= kSettling[index(way)]) return;
+  if (record.bytes <= kSettling[index(transfer)]) return;
   record.measured_ns += static_cast<double>(time.count());
   record.measured_bytes += bytes;
-  const double best = record.cost[index(other(way))];
+  const double best = record.cost[index(other(transfer))];
   const bool hopeless =
       record.tried && best > 0 && record.measured_bytes >= kShortTurn &&
       record.measured_ns > kHopeless * best * static_cast<double>(record.measured_bytes);
