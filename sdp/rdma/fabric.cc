@@ -129,11 +129,12 @@ bool Fabric::has_room() const {
   return (sessions_.size() + 1) * kDescriptors <= limit.rlim_cur / 2;
 }
 
-void Fabric::connect(const Address& from, const Address& to, const Ways& ways, Connected done) {
+void Fabric::connect(const Address& from, const Address& to, const ConnectOptions& options,
+                     Connected done) {
   auto attempt = std::make_shared<Attempt>();
   attempt->from = from;
   attempt->to = to;
-  attempt->receive_bytes = ways.receive_bytes;
+  attempt->receive_bytes = options.receive_bytes;
   attempt->done = std::move(done);
   if (!has_room()) return attempt->done(nullptr, EMFILE);
   if (rdma_create_id(channel_, &attempt->id, nullptr, RDMA_PS_TCP) != 0) {
@@ -141,7 +142,7 @@ void Fabric::connect(const Address& from, const Address& to, const Ways& ways, C
   }
   rdma_cm_id* const id = attempt->id;
   // Of weft's adapter. Others do not know the option, and do not ask again either.
-  int asks_again = ways.only_way ? 1 : 0;
+  int asks_again = options.no_fallback ? 1 : 0;
   (void)rdma_set_option(attempt->id, kWeftOptionLevel, kOptionAsksAgain, &asks_again,
                         sizeof asks_again);
   Address source = from;
@@ -150,7 +151,7 @@ void Fabric::connect(const Address& from, const Address& to, const Ways& ways, C
   try {
     attempt->discard = Loop::ready([this, id] { discard(id); });
     attempts_[id] = attempt;
-    loop_.later(ways.milliseconds, [this, id, still = std::weak_ptr(attempt)] {
+    loop_.later(options.milliseconds, [this, id, still = std::weak_ptr(attempt)] {
       if (!still.expired()) finish(id, ETIMEDOUT);
     });
   } catch (const std::bad_alloc&) {

@@ -50,14 +50,15 @@ class Fabric final : private QueueSource {
   ~Fabric();
 
   // `from`: where the program's socket is bound to; its port is what the peer is told. Ends with
-  // ETIMEDOUT after so many milliseconds. `receive_bytes` is Session's. `only_way`: an adapter may
-  // ask again where nobody listens yet.
-  struct Ways {
+  // ETIMEDOUT after so many milliseconds. `receive_bytes` is Session's. `no_fallback`: an
+  // adapter may ask again where nobody listens yet.
+  struct ConnectOptions {
     int milliseconds = 0;
     uint32_t receive_bytes = 0;
-    bool only_way = false;
+    bool no_fallback = false;
   };
-  void connect(const Address& from, const Address& to, const Ways& ways, Connected done);
+  void connect(const Address& from, const Address& to, const ConnectOptions& options,
+               Connected done);
   // Nothing with errno. It listens until forget(). `one_family`: at an address of IPv6 not for IPv4
   // as well. `receive_bytes` is asked for each connection, on the loop's thread.
   Listener* listen(const Address& at, bool one_family, int backlog,

@@ -72,10 +72,10 @@ Connecting::Made Connecting::make(int fd, const Address& to, bool remember,
   Address target = to;
   target.set_port(*port);
   const auto awaited = std::make_shared<Awaited>();
-  const Fabric::Ways ways{.milliseconds = remember ? kConnectMs : kConnectAloneMs,
-                          .receive_bytes = chosen_buffer_sizes(fd).receive,
-                          .only_way = !remember};
-  loop_.post([this, awaited, source = *from, target, ways] {
+  const Fabric::ConnectOptions options{.milliseconds = remember ? kConnectMs : kConnectAloneMs,
+                                       .receive_bytes = chosen_buffer_sizes(fd).receive,
+                                       .no_fallback = !remember};
+  loop_.post([this, awaited, source = *from, target, options] {
     const auto done = [this, awaited](const std::shared_ptr<Session>& session, int error) {
       const bool waits = awaited->put(session, error);
       if (session == nullptr) return;
@@ -83,7 +83,7 @@ Connecting::Made Connecting::make(int fd, const Address& to, bool remember,
       close_unless_taken(awaited, session);
     };
     try {
-      fabric_.connect(source, target, ways, done);
+      fabric_.connect(source, target, options, done);
     } catch (const std::bad_alloc&) {
       (void)awaited->put(nullptr, ENOMEM);
     }

@@ -159,7 +159,7 @@ bool UdQueue::write(SendWqe& w, Train& train, Time now) {
   const UdDestination* const to = &consumer_.destination(w);
   const bool again = next_ < seen_;
   UdCarriage carriage;
-  const bool has_no_channels = again && w.last_message == Way::returned;
+  const bool has_no_channels = again && w.last_message == MessageState::returned;
   if (parameters_.client != 0 && !has_no_channels && may_have_channel(*to)) {
     carriage = consumer_.carriage(*to, now);
     if (carriage.later) {
@@ -190,7 +190,7 @@ bool UdQueue::write(SendWqe& w, Train& train, Time now) {
   }
   if (channel != nullptr) return hand_over(w, *to, pieces, *channel);
   if (!write_plain(w, *to, pieces, train)) return false;
-  w.last_message = Way::plain;
+  w.last_message = MessageState::plain;
   w.answered = true;
   if (parameters_.client != 0 && may_have_channel(*to)) ++counters_.messages_plain;
   if (!again) ++counters_.messages_sent;
@@ -217,7 +217,7 @@ bool UdQueue::hand_over(SendWqe& w, const UdDestination& to, const PieceList& pi
     }
     at += v.iov_len;
   }
-  w.last_message = Way::by_channel;
+  w.last_message = MessageState::by_channel;
   w.answered = false;
   w.status = Status::success;
   if (next_ >= seen_) ++counters_.messages_sent;
@@ -271,7 +271,7 @@ void UdQueue::message_ended(uint64_t request, End end) {
   SendWqe& w = queue_.at(request);
   // Behind a request at fault nothing is sent any more.
   if ((end == End::returned || end == End::undelivered) && !poison_) {
-    w.last_message = end == End::returned ? Way::returned : Way::undelivered;
+    w.last_message = end == End::returned ? MessageState::returned : MessageState::undelivered;
     again_from_ = std::min(again_from_.value_or(request), request);
     consumer_.wants_turn();
     return;
@@ -300,7 +300,7 @@ void UdQueue::llp_took_all(Time) {
 void UdQueue::complete() {
   while (queue_.head() < llp_took_ && queue_.at(queue_.head()).answered) {
     SendWqe& w = queue_.at(queue_.head());
-    consumer_.send_done(w, w.last_message == Way::plain ? Status::success : w.status);
+    consumer_.send_done(w, w.last_message == MessageState::plain ? Status::success : w.status);
     queue_.free_head();
   }
   if (!poison_ || failed_ || queue_.head() != next_) return;

@@ -91,7 +91,7 @@ class UdQueue final : public TrainSource, public RdClient {
     Bytes payload;
   };
   // Of a request that was begun, in SendWqe::last_message.
-  enum Way : uint64_t {
+  enum MessageState : uint64_t {
     plain,
     by_channel,
     returned,     // by one, and is to go as a datagram of its own
@@ -102,8 +102,8 @@ class UdQueue final : public TrainSource, public RdClient {
   // In SQD, what was begun before is finished.
   uint64_t limit() const { return held_ ? seen_ : queue_.tail(); }
   bool goes_again(uint64_t request) const {
-    const uint64_t way = queue_.at(request).last_message;
-    return way == Way::returned || way == Way::undelivered;
+    const uint64_t state = queue_.at(request).last_message;
+    return state == MessageState::returned || state == MessageState::undelivered;
   }
   bool may_send() const { return !poison_ && !blocked_ && (next_ < limit() || again_from_); }
   Result<Ok, wire::WdpDrop> accept(const wire::WdpUd& ud, Bytes datagram, const UdReception& how);

@@ -10,11 +10,11 @@ constexpr uint64_t kWindow = 1 << 20;      // datapath: loses nothing, costs lit
 constexpr uint64_t kUsualDatagram = 8192;  // of programs that use plain UDP for bulk data
 constexpr uint64_t kSmall = 64;
 
-struct Way {
+struct SendMode {
   const char* name;
   uint64_t window;
 };
-constexpr Way kWays[] = {{"flood", 0}, {"window", kWindow}};
+constexpr SendMode kSendModes[] = {{"flood", 0}, {"window", kWindow}};
 
 Spec stream(std::string name, Operation operation, Service service, uint64_t size) {
   return {.name = std::move(name), .operation = operation, .size = size, .service = service};
@@ -28,11 +28,11 @@ std::string percent(double loss) {
 
 std::vector<Spec> uc_cases(const CaseChoice& choice) {
   std::vector<Spec> all;
-  for (const Way& way : kWays) {
+  for (const SendMode& mode : kSendModes) {
     for (const uint64_t size : choice.udp_sizes) {
-      Spec udp = stream(fmt::format("udp/{}/{}", size_name(size), way.name), Operation::udp_stream,
+      Spec udp = stream(fmt::format("udp/{}/{}", size_name(size), mode.name), Operation::udp_stream,
                         Service::rc, size);
-      udp.window = way.window;
+      udp.window = mode.window;
       all.push_back(udp);
     }
     for (const uint64_t size : choice.sizes) {
@@ -41,14 +41,14 @@ std::vector<Spec> uc_cases(const CaseChoice& choice) {
                                             {"send", Operation::send}}) {
         for (const bool crc : {false, true}) {
           Spec uc =
-              stream(fmt::format("{}/{}/{}{}", word, size_name(size), way.name, crc ? "/crc" : ""),
+              stream(fmt::format("{}/{}/{}{}", word, size_name(size), mode.name, crc ? "/crc" : ""),
                      operation, Service::uc, size);
           uc.crc = crc;
           uc.wait = choice.bandwidth_wait;
-          uc.window = way.window;
-          uc.baseline = fmt::format("udp/{}/{}", size_name(kUsualDatagram), way.name);
+          uc.window = mode.window;
+          uc.baseline = fmt::format("udp/{}/{}", size_name(kUsualDatagram), mode.name);
           all.push_back(uc);
-          if (operation != Operation::write || crc || way.window != 0) continue;
+          if (operation != Operation::write || crc || mode.window != 0) continue;
           // Whoever expects completions sleeps where the sockets are, and Writes wake him.
           uc.name += "/get-cq-event";
           uc.inside = uc.wait == Wait::event;

@@ -76,8 +76,8 @@ std::vector<std::byte> LinkQueue::arrived(int64_t now) {
 Relay::Relay(port::Fd one, port::Fd other)
     : one_(std::move(one)), other_(std::move(other)), stop_(::eventfd(0, EFD_CLOEXEC)) {
   if (!stop_.valid()) throw kit::system_failure("eventfd");
-  ways_.push_back({one_.get(), other_.get(), LinkQueue{1}});
-  ways_.push_back({other_.get(), one_.get(), LinkQueue{2}});
+  directions_.push_back({one_.get(), other_.get(), LinkQueue{1}});
+  directions_.push_back({other_.get(), one_.get(), LinkQueue{2}});
   thread_ = std::thread{[this] { run(); }};
 }
 
@@ -89,23 +89,23 @@ Relay::~Relay() {
 
 void Relay::shape(const Link& link) {
   const std::lock_guard lock{mutex_};
-  for (Way& way : ways_) way.queue.shape(link);
+  for (Direction& direction : directions_) direction.queue.shape(link);
 }
 
 // True: there may be more.
-bool Relay::carry(Way& way, int64_t now) {
+bool Relay::carry(Direction& direction, int64_t now) {
   std::array<std::byte, kMostPacket> packet;
   int n = 0;
   for (; n < kPacketsAtOnce; ++n) {
-    const ssize_t bytes = ::read(way.from, packet.data(), packet.size());
+    const ssize_t bytes = ::read(direction.from, packet.data(), packet.size());
     if (bytes <= 0) break;
-    (void)way.queue.take({packet.begin(), packet.begin() + bytes}, now);
+    (void)direction.queue.take({packet.begin(), packet.begin() + bytes}, now);
   }
   for (;;) {
-    const std::vector<std::byte> out = way.queue.arrived(now);
+    const std::vector<std::byte> out = direction.queue.arrived(now);
     if (out.empty()) break;
     // What the device does not take is lost there.
-    (void)!::write(way.to, out.data(), out.size());
+    (void)!::write(direction.to, out.data(), out.size());
   }
   return n == kPacketsAtOnce;
 }
@@ -116,9 +116,9 @@ void Relay::run() {
     int64_t next = INT64_MAX;
     {
       const std::lock_guard lock{mutex_};
-      for (Way& way : ways_) {
-        more = carry(way, kit::now_ns()) || more;
-        next = std::min(next, way.queue.next());
+      for (Direction& direction : directions_) {
+        more = carry(direction, kit::now_ns()) || more;
+        next = std::min(next, direction.queue.next());
       }
     }
     std::array<pollfd, 3> fds{{{.fd = one_.get(), .events = POLLIN, .revents = 0},

@@ -67,19 +67,19 @@ class Relay {
   void shape(const Link& link);
 
  private:
-  struct Way {
+  struct Direction {
     int from;
     int to;
     LinkQueue queue;
   };
   void run();
-  static bool carry(Way& way, int64_t now);
+  static bool carry(Direction& direction, int64_t now);
 
   const port::Fd one_;
   const port::Fd other_;
   const port::Fd stop_;  // an eventfd
-  std::mutex mutex_;     // of the ways
-  std::vector<Way> ways_;
+  std::mutex mutex_;     // of the directions
+  std::vector<Direction> directions_;
   std::thread thread_;
 };
 

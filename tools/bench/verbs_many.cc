@@ -19,7 +19,7 @@ class VerbsMany final : public Work {
                                   .message = order.spec.size,
                                   .queue_pairs = order.spec.busy}),
         cursor_(endpoint_.source()),
-        under_way_(spec_.busy) {
+        in_flight_(spec_.busy) {
     if (initiator_) endpoint_.source().fill();
   }
 
@@ -37,12 +37,12 @@ class VerbsMany final : public Work {
 
  private:
   // Of one busy queue pair.
-  struct UnderWay {
+  struct InFlight {
     uint64_t posted = 0;
     uint64_t completed = 0;
   };
 
-  UnderWay& of(uint64_t message) { return under_way_[message % spec_.busy]; }
+  InFlight& of(uint64_t message) { return in_flight_[message % spec_.busy]; }
   void post(bool signaled);
   void look_at_completions();
 
@@ -50,7 +50,7 @@ class VerbsMany final : public Work {
   const bool initiator_;
   VerbsEndpoint endpoint_;
   Cursor cursor_;
-  std::vector<UnderWay> under_way_;
+  std::vector<InFlight> in_flight_;
 };
 
 void VerbsMany::post(bool signaled) {
@@ -85,7 +85,7 @@ Done VerbsMany::initiate(const Phase& phase) {
   uint64_t last_ones = 0;
   bool time_over = false;
   while (last_ones < spec_.busy) {
-    UnderWay& queue = of(cursor_.sequence());
+    InFlight& queue = of(cursor_.sequence());
     while (queue.posted - queue.completed == spec_.depth) {
       look_at_completions();
       time_over = kit::now_ns() >= end;
@@ -96,8 +96,8 @@ Done VerbsMany::initiate(const Phase& phase) {
     if (last) ++last_ones;
     post(last || (queue.posted + 1) % signal_every == 0);
   }
-  const auto all = [](const UnderWay& queue) { return queue.completed == queue.posted; };
-  while (!std::all_of(under_way_.begin(), under_way_.end(), all)) look_at_completions();
+  const auto all = [](const InFlight& queue) { return queue.completed == queue.posted; };
+  while (!std::all_of(in_flight_.begin(), in_flight_.end(), all)) look_at_completions();
   return {.messages = cursor_.sequence() - first,
           .seconds = kit::seconds_between(start, kit::now_ns()),
           .extra = {}};

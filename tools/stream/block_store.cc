@@ -33,7 +33,7 @@ BlockStore::BlockStore(Ring& ring, uint32_t stream)
       slots_(blocks_) {
   if (ring.spec().landing) {
     const uint64_t offset = ring.header_->data_offset + uint64_t{stream} * blocks_ * block_step_;
-    ways_ = std::make_unique<Landing>(landing_, blocks_, block_step_, ring.file_, offset);
+    redirect_ = std::make_unique<Landing>(landing_, blocks_, block_step_, ring.file_, offset);
   }
 }
 
@@ -42,7 +42,8 @@ std::byte* BlockStore::place(uint64_t number) const {
 }
 
 const std::byte* BlockStore::landed(uint64_t number) const {
-  const bool elsewhere = ways_ && ways_->way(slot_of(number / packets_)) > Landing::Way::shut;
+  const bool elsewhere =
+      redirect_ && redirect_->state(slot_of(number / packets_)) > Landing::SlotState::shut;
   return (elsewhere ? landing_ : data_) + place_of(number);
 }
 
@@ -54,26 +55,26 @@ bool BlockStore::is_free(uint64_t block) const {
 
 void BlockStore::lead(uint64_t block, bool came) {
   const uint32_t slot = slot_of(block);
-  const Landing::Way way = ways_->way(slot);
-  if (way == Landing::Way::ahead || (came && way == Landing::Way::away)) return;
+  const Landing::SlotState state = redirect_->state(slot);
+  if (state == Landing::SlotState::ahead || (came && state == Landing::SlotState::away)) return;
   if (is_free(block)) {
-    ways_->open(slot);
+    redirect_->open(slot);
   } else {
-    ways_->lead_away(slot);
+    redirect_->lead_away(slot);
     rests_ = false;
   }
 }
 
 bool BlockStore::is_led_here(uint64_t block) const {
-  return ways_->way(slot_of(block)) == Landing::Way::open;
+  return redirect_->state(slot_of(block)) == Landing::SlotState::open;
 }
 
 void BlockStore::expect_nothing_for(std::optional<uint64_t> block) {
-  ways_->expect_nothing_at(block ? slot_of(*block) : Landing::kNone);
+  redirect_->expect_nothing_at(block ? slot_of(*block) : Landing::kNone);
 }
 
 bool BlockStore::is_ahead(uint64_t block) const {
-  return ways_->way(slot_of(block)) == Landing::Way::ahead;
+  return redirect_->state(slot_of(block)) == Landing::SlotState::ahead;
 }
 
 void BlockStore::rest() {
@@ -81,9 +82,9 @@ void BlockStore::rest() {
   rests_ = true;
   for (uint32_t slot = 0; slot < blocks_; ++slot) {
     if (is_free(slot)) {
-      ways_->open(slot);
+      redirect_->open(slot);
     } else {
-      ways_->shut(slot);
+      redirect_->shut(slot);
       rests_ = false;
     }
   }
@@ -99,9 +100,9 @@ bool BlockStore::claim() {
 void BlockStore::settle(uint64_t block) {
   claimed_ = claim();
   if (claimed_) {
-    ways_->open(slot_of(block));
+    redirect_->open(slot_of(block));
   } else {
-    ways_->shut(slot_of(block));
+    redirect_->shut(slot_of(block));
     rests_ = false;
   }
 }

@@ -93,7 +93,7 @@ class BlockStore {
   weft_stream_block* headers_;
   std::byte* data_;     // as consumers see it
   std::byte* landing_;  // as packets are written
-  std::unique_ptr<Landing> ways_;
+  std::unique_ptr<Landing> redirect_;
   bool rests_ = true;     // all slots are open
   bool claimed_ = false;  // nobody reads, and nobody can begin to
   std::vector<Slot> slots_;

@@ -118,9 +118,9 @@ void Landing::move_back(uint32_t slot) {
   slots_[slot].aside = false;
 }
 
-Landing::Way Landing::way(uint32_t slot) const {
+Landing::SlotState Landing::state(uint32_t slot) const {
   const std::lock_guard lock{lock_};
-  return slots_[slot].way;
+  return slots_[slot].state;
 }
 
 void Landing::open(uint32_t slot) {
@@ -128,13 +128,13 @@ void Landing::open(uint32_t slot) {
   Slot& s = slots_[slot];
   if (s.aside) {
     move_back(slot);
-  } else if (s.way == Way::shut) {
+  } else if (s.state == SlotState::shut) {
     protect(place(slot), slot_bytes_, PROT_READ | PROT_WRITE);
-  } else if (s.way != Way::open) {
+  } else if (s.state != SlotState::open) {
     map_shared_at(place(slot), file_, offset_ + slot * slot_bytes_, slot_bytes_,
                   PROT_READ | PROT_WRITE);
   }
-  s.way = Way::open;
+  s.state = SlotState::open;
 }
 
 // When these calls return, no processor writes by what was there before: neither a copy of the
@@ -143,24 +143,24 @@ void Landing::open(uint32_t slot) {
 void Landing::shut(uint32_t slot) {
   const std::lock_guard lock{lock_};
   Slot& s = slots_[slot];
-  if (s.way == Way::open) {
+  if (s.state == SlotState::open) {
     if (aside_ != nullptr) move_aside(slot);
     protect(place(slot), slot_bytes_, PROT_READ);
-  } else if (s.way != Way::shut) {
+  } else if (s.state != SlotState::shut) {
     map_shared_at(place(slot), file_, offset_ + slot * slot_bytes_, slot_bytes_, PROT_READ);
   }
-  s.way = Way::shut;
+  s.state = SlotState::shut;
 }
 
 void Landing::lead_away(uint32_t slot) {
   const std::lock_guard lock{lock_};
   Slot& s = slots_[slot];
-  if (s.way == Way::away) return;
-  if (s.way == Way::open && aside_ != nullptr) move_aside(slot);
-  if (s.way != Way::ahead && !map_nowhere(place(slot), slot_bytes_)) {
+  if (s.state == SlotState::away) return;
+  if (s.state == SlotState::open && aside_ != nullptr) move_aside(slot);
+  if (s.state != SlotState::ahead && !map_nowhere(place(slot), slot_bytes_)) {
     throw kit::system_failure("memory for packets that nobody takes");
   }
-  s.way = Way::away;
+  s.state = SlotState::away;
 }
 
 bool Landing::gives_way_at(const void* address) {
@@ -169,12 +169,12 @@ bool Landing::gives_way_at(const void* address) {
   const auto slot = static_cast<uint32_t>(static_cast<uint64_t>(byte - at_) / slot_bytes_);
   const std::lock_guard lock{lock_};
   // Another thread was here meanwhile: the Write is tried again.
-  if (slots_[slot].way != Way::shut) return true;
+  if (slots_[slot].state != SlotState::shut) return true;
   if (!map_nowhere(place(slot), slot_bytes_)) return false;
   const size_t before = slot == 0 ? slots_.size() - 1 : slot - 1;
   const bool ahead =
-      slot == frontier_.load(std::memory_order_relaxed) || slots_[before].way == Way::ahead;
-  slots_[slot].way = ahead ? Way::ahead : Way::away;
+      slot == frontier_.load(std::memory_order_relaxed) || slots_[before].state == SlotState::ahead;
+  slots_[slot].state = ahead ? SlotState::ahead : SlotState::away;
   return true;
 }
 

@@ -17,7 +17,7 @@ namespace weft::stream {
 class Landing {
  public:
   // Where what is written for a slot goes.
-  enum class Way : uint8_t {
+  enum class SlotState : uint8_t {
     open,   // to its place
     shut,   // to its place no more; the first Write finds out
     away,   // to memory of nobody's
@@ -40,7 +40,7 @@ class Landing {
   void open(uint32_t slot);
   void shut(uint32_t slot);
   void lead_away(uint32_t slot);
-  Way way(uint32_t slot) const;
+  SlotState state(uint32_t slot) const;
   // A Write to `slot` while it is shut, and then to those behind it, is one ahead; kNone: to none.
   void expect_nothing_at(uint32_t slot) { frontier_.store(slot, std::memory_order_relaxed); }
   static constexpr uint32_t kNone = ~uint32_t{0};
@@ -52,7 +52,7 @@ class Landing {
 
  private:
   struct Slot {
-    Way way = Way::open;
+    SlotState state = SlotState::open;
     bool aside = false;  // its page tables are where nobody writes
   };
   std::byte* place(uint32_t slot) const { return at_ + slot * slot_bytes_; }

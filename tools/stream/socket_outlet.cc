@@ -187,7 +187,7 @@ class TcpOutlet final : public Outlet {
   explicit TcpOutlet(const OutletOptions& options)
       : options_(options),
         staging_(options.streams, Staging::kSlots, options.shape.packet_bytes()),
-        ways_(options.streams) {}
+        connections_(options.streams) {}
 
   nlohmann::json ends() override {
     return std::vector<nlohmann::json>(options_.streams, nlohmann::json::object());
@@ -195,14 +195,14 @@ class TcpOutlet final : public Outlet {
   void connect(const nlohmann::json& answer) override;
   uint32_t room(uint32_t stream, uint64_t number, uint32_t most) override;
   std::byte* slot(uint32_t stream, uint64_t number) override {
-    return staging_.at(stream, ways_[stream].end + number - ways_[stream].next);
+    return staging_.at(stream, connections_[stream].end + number - connections_[stream].next);
   }
   void send(uint32_t stream, uint64_t number, uint32_t packets, bool last) override;
   bool progress() override;
   bool arrived() override;
 
  private:
-  struct Way {
+  struct Connection {
     port::Fd fd;
     uint64_t next = 0;   // number of the next packet
     uint64_t begin = 0;  // turns: from here to `end` they have not left completely
@@ -213,74 +213,75 @@ class TcpOutlet final : public Outlet {
 
   const OutletOptions options_;
   const Staging staging_;
-  std::vector<Way> ways_;
+  std::vector<Connection> connections_;
 };
 
 void TcpOutlet::connect(const nlohmann::json& answer) {
   const auto port = kit::number_at<uint16_t>(ends_in(answer, 1).front(), "port");
-  for (uint32_t i = 0; i < ways_.size(); ++i) {
-    ways_[i].fd = connected(options_, options_.address, port, SOCK_STREAM);
+  for (uint32_t i = 0; i < connections_.size(); ++i) {
+    connections_[i].fd = connected(options_, options_.address, port, SOCK_STREAM);
     const int on = 1;
-    ::setsockopt(ways_[i].fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    ::setsockopt(connections_[i].fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     const uint32_t place = htonl(i);
-    if (::send(ways_[i].fd.get(), &place, sizeof place, MSG_NOSIGNAL) != sizeof place) {
+    if (::send(connections_[i].fd.get(), &place, sizeof place, MSG_NOSIGNAL) != sizeof place) {
       throw kit::system_failure("connecting a stream");
     }
   }
 }
 
 uint32_t TcpOutlet::room(uint32_t stream, uint64_t number, uint32_t most) {
-  Way& way = ways_[stream];
-  way.next = number;
+  Connection& connection = connections_[stream];
+  connection.next = number;
   push(stream);
-  return std::min(most, staging_.slots() - static_cast<uint32_t>(way.end - way.begin));
+  return std::min(most,
+                  staging_.slots() - static_cast<uint32_t>(connection.end - connection.begin));
 }
 
 void TcpOutlet::send(uint32_t stream, uint64_t, uint32_t packets, bool) {
-  ways_[stream].end += packets;
+  connections_[stream].end += packets;
   push(stream);
 }
 
 void TcpOutlet::push(uint32_t stream) {
-  Way& way = ways_[stream];
+  Connection& connection = connections_[stream];
   const size_t size = options_.shape.packet_bytes();
-  while (way.begin != way.end) {
+  while (connection.begin != connection.end) {
     std::array<iovec, Staging::kSlots> pieces{};
     size_t n = 0;
-    for (uint64_t turn = way.begin; turn != way.end; ++turn) {
+    for (uint64_t turn = connection.begin; turn != connection.end; ++turn) {
       pieces[n++] = {staging_.at(stream, turn), size};
     }
-    pieces[0].iov_base = static_cast<std::byte*>(pieces[0].iov_base) + way.gone;
-    pieces[0].iov_len -= way.gone;
+    pieces[0].iov_base = static_cast<std::byte*>(pieces[0].iov_base) + connection.gone;
+    pieces[0].iov_len -= connection.gone;
     msghdr header{};
     header.msg_iov = pieces.data();
     header.msg_iovlen = n;
-    const ssize_t sent = ::sendmsg(way.fd.get(), &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t sent = ::sendmsg(connection.fd.get(), &header, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN) return;
       throw kit::system_failure("a stream's connection broke");
     }
-    way.gone += static_cast<size_t>(sent);
-    way.begin += way.gone / size;
-    way.gone %= size;
+    connection.gone += static_cast<size_t>(sent);
+    connection.begin += connection.gone / size;
+    connection.gone %= size;
   }
 }
 
 bool TcpOutlet::progress() {
   bool all = true;
-  for (uint32_t i = 0; i < ways_.size(); ++i) {
+  for (uint32_t i = 0; i < connections_.size(); ++i) {
     push(i);
-    all = all && ways_[i].begin == ways_[i].end;
+    all = all && connections_[i].begin == connections_[i].end;
   }
   return all;
 }
 
 // What TCP has to repeat may take it longer than a receiver waits for stragglers.
 bool TcpOutlet::arrived() {
-  return std::all_of(ways_.begin(), ways_.end(), [](const Way& way) {
+  return std::all_of(connections_.begin(), connections_.end(), [](const Connection& connection) {
     int unacknowledged = 0;
-    if (::ioctl(way.fd.get(), SIOCOUTQ, &unacknowledged) != 0) {
+    if (::ioctl(connection.fd.get(), SIOCOUTQ, &unacknowledged) != 0) {
       throw kit::system_failure("a stream's connection");
     }
     return unacknowledged == 0;

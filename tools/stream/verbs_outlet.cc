@@ -38,14 +38,14 @@ class VerbsOutlet final : public Outlet {
   void connect(const nlohmann::json& answer) override;
   uint32_t room(uint32_t stream, uint64_t number, uint32_t most) override;
   std::byte* slot(uint32_t stream, uint64_t number) override {
-    return staging_.at(stream, ways_[stream].packets + number - ways_[stream].next);
+    return staging_.at(stream, connections_[stream].packets + number - connections_[stream].next);
   }
   void send(uint32_t stream, uint64_t number, uint32_t packets, bool last) override;
   void end() override;
   bool progress() override;
 
  private:
-  struct Way {
+  struct Connection {
     ibv_qp* qp = nullptr;
     uint64_t ring = 0;  // address of the first block's memory
     uint32_t key = 0;
@@ -54,13 +54,14 @@ class VerbsOutlet final : public Outlet {
     uint64_t done = 0;     // of these, their slots are free again
     bool told = true;      // a completion will tell of the last one that was posted
   };
-  static uint64_t id_of(uint32_t stream, const Way& way) {
-    return uint64_t{stream} << kTurnBits | way.packets;
+  static uint64_t id_of(uint32_t stream, const Connection& connection) {
+    return uint64_t{stream} << kTurnBits | connection.packets;
   }
-  static void post(Way& way, ibv_send_wr& wr);
-  void prepare(Way& way, uint32_t stream, uint64_t number, uint32_t packets, bool last, size_t at);
+  static void post(Connection& connection, ibv_send_wr& wr);
+  void prepare(Connection& connection, uint32_t stream, uint64_t number, uint32_t packets,
+               bool last, size_t at);
   void give_back();
-  uint64_t place_of(const Way& way, uint64_t number) const;
+  uint64_t place_of(const Connection& connection, uint64_t number) const;
 
   const OutletOptions options_;
   const bool reliable_;
@@ -70,7 +71,7 @@ class VerbsOutlet final : public Outlet {
   VerbsDevice device_;
   ibv_mr* staging_memory_;
   ibv_mr* credit_memory_;
-  std::vector<Way> ways_;
+  std::vector<Connection> connections_;
   // The Writes of one post: the library sends those of equal size that follow each other together.
   std::vector<ibv_send_wr> requests_;
   std::vector<ibv_sge> pieces_;
@@ -90,15 +91,15 @@ VerbsOutlet::VerbsOutlet(const OutletOptions& options)
       staging_memory_(device_.add_memory(staging_.memory(), staging_.size(), false)),
       credit_memory_(device_.add_memory(reinterpret_cast<std::byte*>(credits_.data()),
                                         credits_.size() * sizeof credits_[0], true)),
-      ways_(options.streams),
+      connections_(options.streams),
       requests_(staging_.slots()),
       pieces_(staging_.slots()) {
   try {
-    for (Way& way : ways_) {
-      way.qp = device_.create({.reliable = reliable_,
-                               .sends = staging_.slots() + kMore,
-                               .receives = 1,
-                               .send_pieces = 1});
+    for (Connection& connection : connections_) {
+      connection.qp = device_.create({.reliable = reliable_,
+                                      .sends = staging_.slots() + kMore,
+                                      .receives = 1,
+                                      .send_pieces = 1});
     }
   } catch (const kit::Failure&) {
     give_back();
@@ -111,8 +112,8 @@ VerbsOutlet::~VerbsOutlet() {
 }
 
 void VerbsOutlet::give_back() {
-  for (const Way& way : ways_) {
-    if (way.qp != nullptr) device_.destroy(way.qp);
+  for (const Connection& connection : connections_) {
+    if (connection.qp != nullptr) device_.destroy(connection.qp);
   }
   device_.remove_memory(credit_memory_);
   device_.remove_memory(staging_memory_);
@@ -120,8 +121,8 @@ void VerbsOutlet::give_back() {
 
 nlohmann::json VerbsOutlet::ends() {
   auto ends = nlohmann::json::array();
-  for (size_t i = 0; i < ways_.size(); ++i) {
-    ends.push_back({{"qp", device_.address_of(ways_[i].qp)},
+  for (size_t i = 0; i < connections_.size(); ++i) {
+    ends.push_back({{"qp", device_.address_of(connections_[i].qp)},
                     {"credit_address", reinterpret_cast<uintptr_t>(&credits_[i])},
                     {"credit_key", credit_memory_->rkey}});
   }
@@ -140,27 +141,27 @@ void VerbsOutlet::connect(const nlohmann::json& answer) {
   packets_per_block_ = kit::number_at<uint32_t>(answer, "packets_per_block");
   blocks_ = kit::number_at<uint32_t>(answer, "blocks");
   block_bytes_ = kit::number_at<uint64_t>(answer, "block_bytes");
-  for (size_t i = 0; i < ways_.size(); ++i) {
+  for (size_t i = 0; i < connections_.size(); ++i) {
     const auto& end = answer.at("ends").at(i);
-    ways_[i].ring = kit::number_at<uint64_t>(end, "address");
-    ways_[i].key = kit::number_at<uint32_t>(end, "key");
-    device_.connect(ways_[i].qp, end.at("qp"));
+    connections_[i].ring = kit::number_at<uint64_t>(end, "address");
+    connections_[i].key = kit::number_at<uint32_t>(end, "key");
+    device_.connect(connections_[i].qp, end.at("qp"));
   }
 }
 
-uint64_t VerbsOutlet::place_of(const Way& way, uint64_t number) const {
-  return way.ring + number / packets_per_block_ % blocks_ * block_bytes_ +
+uint64_t VerbsOutlet::place_of(const Connection& connection, uint64_t number) const {
+  return connection.ring + number / packets_per_block_ % blocks_ * block_bytes_ +
          number % packets_per_block_ * slot_bytes_;
 }
 
 uint32_t VerbsOutlet::room(uint32_t stream, uint64_t number, uint32_t most) {
-  Way& way = ways_[stream];
-  way.next = number;
+  Connection& connection = connections_[stream];
+  connection.next = number;
   // A slot is free when the packet before it in the slot has left; so is a place in the queue.
-  auto taken = static_cast<uint32_t>(way.packets - way.done);
+  auto taken = static_cast<uint32_t>(connection.packets - connection.done);
   if (taken + most > staging_.slots()) {
     (void)progress();
-    taken = static_cast<uint32_t>(way.packets - way.done);
+    taken = static_cast<uint32_t>(connection.packets - connection.done);
   }
   uint32_t room = std::min(most, staging_.slots() - taken);
   if (reliable_) {
@@ -171,37 +172,37 @@ uint32_t VerbsOutlet::room(uint32_t stream, uint64_t number, uint32_t most) {
 }
 
 void VerbsOutlet::send(uint32_t stream, uint64_t number, uint32_t packets, bool last) {
-  Way& way = ways_[stream];
+  Connection& connection = connections_[stream];
   size_t count = 0;
   // A Write stays inside its block, and inside its turn of slots.
   for (uint32_t left = packets; left > 0;) {
     uint64_t most = std::min<uint64_t>(options_.group - number % options_.group,
                                        packets_per_block_ - number % packets_per_block_);
-    most = std::min<uint64_t>(most, staging_.slots() - way.packets % staging_.slots());
+    most = std::min<uint64_t>(most, staging_.slots() - connection.packets % staging_.slots());
     const auto n = static_cast<uint32_t>(std::min<uint64_t>(left, most));
-    prepare(way, stream, number, n, last && n == left, count++);
+    prepare(connection, stream, number, n, last && n == left, count++);
     number += n;
     left -= n;
   }
   for (size_t i = 0; i + 1 < count; ++i) requests_[i].next = &requests_[i + 1];
-  if (count > 0) post(way, requests_[0]);
+  if (count > 0) post(connection, requests_[0]);
 }
 
 // The Write that is number `at` of its post.
-void VerbsOutlet::prepare(Way& way, uint32_t stream, uint64_t number, uint32_t packets, bool last,
-                          size_t at) {
+void VerbsOutlet::prepare(Connection& connection, uint32_t stream, uint64_t number,
+                          uint32_t packets, bool last, size_t at) {
   const uint32_t packet_bytes = options_.shape.packet_bytes();
   const bool trailers = options_.group > 1;
   if (trailers) {
     for (uint32_t i = 0; i < packets; ++i) {
-      std::byte* slot = staging_.at(stream, way.packets + i);
+      std::byte* slot = staging_.at(stream, connection.packets + i);
       write_trailer(
           slot + slot_bytes_ - sizeof(Trailer),
           {.number = number + i, .crc = reliable_ ? 0 : crc32c({slot, packet_bytes}), .zero = 0});
     }
   }
   ibv_sge& piece = pieces_[at];
-  piece.addr = reinterpret_cast<uintptr_t>(staging_.at(stream, way.packets));
+  piece.addr = reinterpret_cast<uintptr_t>(staging_.at(stream, connection.packets));
   piece.length = trailers ? packets * slot_bytes_ : packet_bytes;
   piece.lkey = staging_memory_->lkey;
   ibv_send_wr& wr = requests_[at] = {};
@@ -210,19 +211,20 @@ void VerbsOutlet::prepare(Way& way, uint32_t stream, uint64_t number, uint32_t p
       htonl(immediate_of({.number = static_cast<uint32_t>(number & 0xffffff), .packets = packets}));
   wr.sg_list = &piece;
   wr.num_sge = 1;
-  wr.wr.rdma.remote_addr = place_of(way, number);
-  wr.wr.rdma.rkey = way.key;
-  way.packets += packets;
+  wr.wr.rdma.remote_addr = place_of(connection, number);
+  wr.wr.rdma.rkey = connection.key;
+  connection.packets += packets;
   // Completions tell how many packets have left; the queue has as many places as there are slots.
-  wr.wr_id = id_of(stream, way);
+  wr.wr_id = id_of(stream, connection);
   const uint64_t quarter = std::max<uint64_t>(staging_.slots() / 4, 1);
-  way.told = last || way.packets / quarter != (way.packets - packets) / quarter;
-  if (way.told) wr.send_flags = IBV_SEND_SIGNALED;
+  connection.told =
+      last || connection.packets / quarter != (connection.packets - packets) / quarter;
+  if (connection.told) wr.send_flags = IBV_SEND_SIGNALED;
 }
 
-void VerbsOutlet::post(Way& way, ibv_send_wr& wr) {
+void VerbsOutlet::post(Connection& connection, ibv_send_wr& wr) {
   ibv_send_wr* bad = nullptr;
-  if (const int error = ibv_post_send(way.qp, &wr, &bad); error != 0) {
+  if (const int error = ibv_post_send(connection.qp, &wr, &bad); error != 0) {
     errno = error;
     throw kit::system_failure("ibv_post_send");
   }
@@ -230,16 +232,16 @@ void VerbsOutlet::post(Way& way, ibv_send_wr& wr) {
 
 // The last Writes may not have asked for a completion: one of nothing does.
 void VerbsOutlet::end() {
-  for (uint32_t i = 0; i < ways_.size(); ++i) {
-    if (ways_[i].told) continue;
-    ways_[i].told = true;
+  for (uint32_t i = 0; i < connections_.size(); ++i) {
+    if (connections_[i].told) continue;
+    connections_[i].told = true;
     ibv_send_wr wr{};
-    wr.wr_id = id_of(i, ways_[i]);
+    wr.wr_id = id_of(i, connections_[i]);
     wr.opcode = IBV_WR_RDMA_WRITE;
     wr.send_flags = IBV_SEND_SIGNALED;
-    wr.wr.rdma.remote_addr = ways_[i].ring;
-    wr.wr.rdma.rkey = ways_[i].key;
-    post(ways_[i], wr);
+    wr.wr.rdma.remote_addr = connections_[i].ring;
+    wr.wr.rdma.rkey = connections_[i].key;
+    post(connections_[i], wr);
   }
 }
 
@@ -250,10 +252,11 @@ bool VerbsOutlet::progress() {
     if (wc.status != IBV_WC_SUCCESS) {
       throw kit::Failure{std::string{"a Write failed: "} + device_.why(wc.status)};
     }
-    ways_[wc.wr_id >> kTurnBits].done = wc.wr_id & ((uint64_t{1} << kTurnBits) - 1);
+    connections_[wc.wr_id >> kTurnBits].done = wc.wr_id & ((uint64_t{1} << kTurnBits) - 1);
   }
-  return std::all_of(ways_.begin(), ways_.end(),
-                     [](const Way& way) { return way.done == way.packets; });
+  return std::all_of(connections_.begin(), connections_.end(), [](const Connection& connection) {
+    return connection.done == connection.packets;
+  });
 }
 
 }  // namespace

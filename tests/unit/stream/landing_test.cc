@@ -14,7 +14,7 @@
 namespace weft::stream {
 namespace {
 
-using Way = Landing::Way;
+using SlotState = Landing::SlotState;
 constexpr uint32_t kSlots = 4;
 
 // Slots of some pages, and such as have page tables of their own.
@@ -57,9 +57,9 @@ TEST_P(LandingTest, WritesDoNotReachWhatIsShut) {
   EXPECT_EQ(seen(0), 'b');
   EXPECT_EQ(seen(1), 'a');
   EXPECT_EQ(seen(2), 'b');
-  EXPECT_EQ(landing_.way(1), Way::away);
+  EXPECT_EQ(landing_.state(1), SlotState::away);
   landing_.shut(1);
-  EXPECT_EQ(landing_.way(1), Way::shut);
+  EXPECT_EQ(landing_.state(1), SlotState::shut);
   EXPECT_EQ(static_cast<char>(at_[bytes_]), 'a');
   landing_.open(1);
   write(1, 'c');
@@ -90,13 +90,13 @@ TEST_P(LandingTest, TellsAWriteThatIsAheadFromALateOne) {
   for (const uint32_t slot : {0U, 2U, 3U}) landing_.shut(slot);
   landing_.expect_nothing_at(3);
   write(2, 'l');
-  EXPECT_EQ(landing_.way(2), Way::away);
+  EXPECT_EQ(landing_.state(2), SlotState::away);
   write(3, 'a');
-  EXPECT_EQ(landing_.way(3), Way::ahead);
+  EXPECT_EQ(landing_.state(3), SlotState::ahead);
   write(0, 'a');
-  EXPECT_EQ(landing_.way(0), Way::ahead);
+  EXPECT_EQ(landing_.state(0), SlotState::ahead);
   landing_.lead_away(0);
-  EXPECT_EQ(landing_.way(0), Way::away);
+  EXPECT_EQ(landing_.state(0), SlotState::away);
 }
 
 TEST_P(LandingTest, WhatIsOpenedAgainIsWhatItWas) {
