@@ -70,16 +70,16 @@ class Sink final : public mpa::UlpduSink {
   std::vector<std::byte> payload_;
 };
 
-enum class Way : uint8_t { tcp, tcp_with_crc, memory };
+enum class Framing : uint8_t { tcp, tcp_with_crc, memory };
 
-std::vector<std::byte> fpdu(Bytes ulpdu, Way way) {
-  if (way == Way::memory) {
+std::vector<std::byte> fpdu(Bytes ulpdu, Framing framing) {
+  if (framing == Framing::memory) {
     std::vector<std::byte> frame(sizeof(uint32_t));
     store_be(frame.data(), static_cast<uint32_t>(ulpdu.size()));
     frame.insert(frame.end(), ulpdu.begin(), ulpdu.end());
     return frame;
   }
-  const bool crc = way == Way::tcp_with_crc;
+  const bool crc = framing == Framing::tcp_with_crc;
   std::vector<std::byte> frame(wire::fpdu_size(ulpdu.size()));
   store_be(frame.data(), static_cast<uint16_t>(ulpdu.size()));
   std::copy(ulpdu.begin(), ulpdu.end(), frame.begin() + wire::kFpduLengthSize);
@@ -99,11 +99,11 @@ enum class Step : uint8_t { raw, whole, damaged, large, empty };
 constexpr Step kLastStep = Step::empty;
 constexpr size_t kMostBytes = 200'000;
 
-std::vector<std::byte> make_stream(Start start, Way way, Input& in) {
+std::vector<std::byte> make_stream(Start start, Framing framing, Input& in) {
   std::vector<std::byte> all;
   const auto add = [&](Bytes b) { all.insert(all.end(), b.begin(), b.end()); };
   if (start != Start::nothing) {
-    add(fpdu(ulpdu(start >= Start::placed_header ? kLarge : kSmall, std::byte{0xc1}), way));
+    add(fpdu(ulpdu(start >= Start::placed_header ? kLarge : kSmall, std::byte{0xc1}), framing));
   }
   while (!in.empty() && all.size() < kMostBytes) {
     switch (in.choice(kLastStep)) {
@@ -111,10 +111,10 @@ std::vector<std::byte> make_stream(Start start, Way way, Input& in) {
         add(in.take(in.u8()));
         break;
       case Step::whole:
-        add(fpdu(in.take(in.u8()), way));
+        add(fpdu(in.take(in.u8()), framing));
         break;
       case Step::damaged: {
-        auto frame = fpdu(ulpdu(in.u8(), std::byte{0x41}), way);
+        auto frame = fpdu(ulpdu(in.u8(), std::byte{0x41}), framing);
         const size_t at = in.u16() % frame.size();
         frame[at] ^= static_cast<std::byte>(in.u8());
         add(frame);
@@ -123,13 +123,13 @@ std::vector<std::byte> make_stream(Start start, Way way, Input& in) {
       case Step::large: {
         const size_t n = in.u16();
         const auto first = static_cast<std::byte>(in.u8());
-        auto frame = fpdu(ulpdu(n, first), way);
+        auto frame = fpdu(ulpdu(n, first), framing);
         if (in.flag()) frame.back() ^= std::byte{1};
         add(frame);
         break;
       }
       case Step::empty:
-        add(fpdu({}, way));
+        add(fpdu({}, framing));
         break;
     }
   }
@@ -222,10 +222,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint8_t options = in.u8();
   const bool crc = (options & 1) == 0;
   const bool memory = (options & 2) != 0;
-  const Way way = memory ? Way::memory : crc ? Way::tcp_with_crc : Way::tcp;
+  const Framing framing = memory ? Framing::memory : crc ? Framing::tcp_with_crc : Framing::tcp;
   const bool empty_ulpdu = (options & 4) != 0;
   const Bytes sizes = in.take(in.u8() % 48);
-  const auto stream = make_stream(start, way, in);
+  const auto stream = make_stream(start, framing, in);
 
   Sink cut;
   Receiver in_pieces{cut};
@@ -247,7 +247,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FUZZ_CHECK(a.fpdus == b.fpdus);
   // Without CRC a bad header is seen before the FPDU is whole; otherwise the errors agree.
   FUZZ_CHECK(b.good || !a.good);
-  if (way == Way::tcp_with_crc) {
+  if (framing == Framing::tcp_with_crc) {
     FUZZ_CHECK(a.good == b.good && a.error == b.error);
     FUZZ_CHECK(!a.good || a.at_boundary == b.at_boundary);
   }

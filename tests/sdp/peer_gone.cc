@@ -20,16 +20,16 @@
 
 namespace {
 
-struct Way {
+struct Ending {
   const char* name;
   bool ends_half;  // else it sends what nobody reads
   bool killed;     // else it closes
 };
 
-constexpr Way kWays[] = {{"ended its half, then closed", true, false},
-                         {"ended its half, then was killed", true, true},
-                         {"left bytes, then closed", false, false},
-                         {"left bytes, then was killed", false, true}};
+constexpr Ending kEndings[] = {{"ended its half, then closed", true, false},
+                               {"ended its half, then was killed", true, true},
+                               {"left bytes, then closed", false, false},
+                               {"left bytes, then was killed", false, true}};
 
 int write_until_it_fails(int fd) {
   const std::array<char, 4096> bytes{};
@@ -68,18 +68,18 @@ struct Pipe {
 
 // A process of its own, made before the library begins, that connects, and is gone when it is told.
 struct Peer {
-  explicit Peer(const Way& way) : child(fork()) {
-    if (child == 0) be(way);
+  explicit Peer(const Ending& ending) : child(fork()) {
+    if (child == 0) be(ending);
   }
 
-  [[noreturn]] void be(const Way& way) const {
+  [[noreturn]] void be(const Ending& ending) const {
     const auto at = where.take<sockaddr_in>();
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
     must(connect(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0, "connect");
-    if (way.ends_half) must(shutdown(fd, SHUT_WR) == 0, "shutdown");
+    if (ending.ends_half) must(shutdown(fd, SHUT_WR) == 0, "shutdown");
     told.take<char>();
-    if (!way.ends_half) fill(fd);
-    if (way.killed) (void)kill(getpid(), SIGKILL);
+    if (!ending.ends_half) fill(fd);
+    if (ending.killed) (void)kill(getpid(), SIGKILL);
     (void)close(fd);
     _exit(0);
   }
@@ -118,12 +118,12 @@ const char* name_of(int error) {
 }
 
 // A child of fork writes: its connection is relayed.
-void relayed(const char* address, const Way& way) {
-  const Peer peer{way};
+void relayed(const char* address, const Ending& ending) {
+  const Peer peer{ending};
   const int fd = peer.accepted(address);
   const pid_t writer = fork();
   if (writer == 0) {
-    std::printf("%s: write: %s\n", way.name, name_of(error_of_writer(fd, peer)));
+    std::printf("%s: write: %s\n", ending.name, name_of(error_of_writer(fd, peer)));
     _exit(0);
   }
   (void)close(fd);
@@ -148,19 +148,19 @@ bool poll_tells(int fd) {
   return poll(&waited, 1, 5000) == 1 && (waited.revents & POLLOUT) != 0;
 }
 
-void direct(const char* address, const Way& way) {
+void direct(const char* address, const Ending& ending) {
   {
-    const Peer peer{way};
+    const Peer peer{ending};
     const int fd = peer.accepted(address);
-    std::printf("%s: write: %s\n", way.name, name_of(error_of_writer(fd, peer)));
+    std::printf("%s: write: %s\n", ending.name, name_of(error_of_writer(fd, peer)));
     (void)close(fd);
   }
   for (const auto tells : {poll_tells, epoll_tells}) {
-    const Peer peer{way};
+    const Peer peer{ending};
     const int fd = peer.accepted(address);
     // The end of its half is told before.
     pollfd ended{fd, POLLIN, 0};
-    if (way.ends_half) must(poll(&ended, 1, -1) == 1, "poll");
+    if (ending.ends_half) must(poll(&ended, 1, -1) == 1, "poll");
     fill(fd);
     std::atomic<long> thread{::syscall(SYS_gettid)};
     std::thread later{[&] {
@@ -169,7 +169,7 @@ void direct(const char* address, const Way& way) {
     }};
     const bool told = tells(fd);
     later.join();
-    std::printf("%s: %s: %s, write: %s\n", way.name, tells == poll_tells ? "poll" : "epoll",
+    std::printf("%s: %s: %s, write: %s\n", ending.name, tells == poll_tells ? "poll" : "epoll",
                 told ? "told" : "not told", name_of(write_until_it_fails(fd)));
     (void)close(fd);
   }
@@ -181,18 +181,18 @@ int main(int arguments, char** argument) {
   if (arguments != 3) return 2;
   (void)std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const auto run = std::string_view{argument[2]} == "relayed" ? relayed : direct;
-  for (const Way& way : kWays) {
+  for (const Ending& ending : kEndings) {
     // The library begins in a process of its own, behind the fork of the peer.
     const pid_t child = fork();
     if (child == 0) {
       // What waits for ever fails the test.
       (void)alarm(12);
-      run(argument[1], way);
+      run(argument[1], ending);
       _exit(0);
     }
     int status = 0;
     must(waitpid(child, &status, 0) == child, "waitpid");
-    if (status != 0) std::printf("%s: it waits for ever\n", way.name);
+    if (status != 0) std::printf("%s: it waits for ever\n", ending.name);
   }
   return 0;
 }

@@ -82,26 +82,26 @@ std::array<char, 3000> pattern(long seed) {
   return bytes;
 }
 
-enum class Way { goes, ended, wrong };
+enum class Outcome { goes, ended, wrong };
 
 // Both sides are told of a connection that has ended.
 bool says_end(ssize_t n) {
   return n == 0 || (n < 0 && (errno == ECONNRESET || errno == EPIPE));
 }
 
-Way way_of(const Ends& ends, long seed) {
+Outcome outcome_of(const Ends& ends, long seed) {
   constexpr ssize_t kSize = 3000;
   const auto sent = pattern(seed);
   auto came = pattern(seed + 1);
   const ssize_t n = send(ends.client, sent.data(), kSize, MSG_NOSIGNAL);
-  if (n != kSize) return says_end(n) ? Way::ended : Way::wrong;
+  if (n != kSize) return says_end(n) ? Outcome::ended : Outcome::wrong;
   const ssize_t m = recv(ends.server, came.data(), kSize, MSG_WAITALL);
-  if (m != kSize) return says_end(m) ? Way::ended : Way::wrong;
-  return came == sent ? Way::goes : Way::wrong;
+  if (m != kSize) return says_end(m) ? Outcome::ended : Outcome::wrong;
+  return came == sent ? Outcome::goes : Outcome::wrong;
 }
 
 bool goes(const Ends& ends, long seed) {
-  return way_of(ends, seed) == Way::goes;
+  return outcome_of(ends, seed) == Outcome::goes;
 }
 
 void close_both(const Ends& ends) {
@@ -137,7 +137,8 @@ void makes(const char* address, Scarcity& scarce, long seed) {
   if (comes(listener, ends.client)) {
     ends.server = scarce("accept", [&] { return accept(listener.fd, nullptr, nullptr); });
   }
-  if (ends.server >= 0 && way_of(ends, seed) == Way::wrong) std::printf("made with want: wrong\n");
+  if (ends.server >= 0 && outcome_of(ends, seed) == Outcome::wrong)
+    std::printf("made with want: wrong\n");
   close_both(ends);
   (void)close(listener.fd);
 }

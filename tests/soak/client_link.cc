@@ -79,8 +79,8 @@ bool ClientLink::post(Request r, ibv_send_wr& w, std::byte* from, bool signaled)
 }
 
 bool ClientLink::post_message(uint64_t random) {
-  const Pattern p(link_, Way::to_server, messages_);
-  const size_t n = p.length(Way::to_server);
+  const Pattern p(link_, MessageKind::to_server, messages_);
+  const size_t n = p.length(MessageKind::to_server);
   std::byte* const from = at(kSends + messages_ % kWindow * kMostBytes);
   p.fill(from, n);
   ibv_send_wr w{};
@@ -107,8 +107,8 @@ bool ClientLink::post_message(uint64_t random) {
 
 // The Read is behind the Write, so it finds what the Write left.
 bool ClientLink::post_write_and_read() {
-  const Pattern p(link_, Way::written, writes_);
-  const size_t n = p.length(Way::written);
+  const Pattern p(link_, MessageKind::written, writes_);
+  const size_t n = p.length(MessageKind::written);
   const size_t area = writes_ % Layout::kAreas * kMostBytes;
   p.fill(at(kWrites + area), n);
   std::memset(at(kReads + area), 0, n);
@@ -225,7 +225,7 @@ void ClientLink::succeeded(const Request& r, uint64_t request) {
     case Kind::read: {
       me_->reads.add();
       ++writes_read_;
-      const size_t n = Pattern(link_, Way::written, r.number)
+      const size_t n = Pattern(link_, MessageKind::written, r.number)
                            .check(at(kReads + r.number % Layout::kAreas * kMostBytes), r.length);
       if (n != r.length) {
         ledger_->complain("link %u: Write %lu and Read of %zu bytes: byte %zu is wrong", link_,
@@ -270,8 +270,8 @@ void ClientLink::received(const ibv_wc& wc, uint32_t slot) {
     broken_ = true;
     return;
   }
-  const Pattern p(link_, Way::to_client, replies_);
-  const size_t n = p.length(Way::to_client);
+  const Pattern p(link_, MessageKind::to_client, replies_);
+  const size_t n = p.length(MessageKind::to_client);
   const std::byte* const from = at(kReceived + slot * kMostBytes);
   uint64_t count = 0;
   std::memcpy(&count, from, sizeof count);

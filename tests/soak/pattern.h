@@ -1,5 +1,5 @@
 // What a message of a link holds: every byte and its length follow from the link, the message's
-// number and the kind of its way.
+// number and its kind.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace weft::soak {
 
 inline constexpr size_t kMostBytes = size_t{96} << 10;
 
-enum class Way : uint8_t { to_server, to_client, written };
+enum class MessageKind : uint8_t { to_server, to_client, written };
 
 inline uint64_t mix(uint64_t x) {
   x += 0x9e37'79b9'7f4a'7c15U;
@@ -21,20 +21,20 @@ inline uint64_t mix(uint64_t x) {
 
 struct Pattern {
   uint64_t seed;
-  Pattern(uint32_t link, Way way, uint64_t number)
-      : seed(mix(mix(uint64_t{link} << 8 | static_cast<uint64_t>(way)) + number)) {}
+  Pattern(uint32_t link, MessageKind kind, uint64_t number)
+      : seed(mix(mix(uint64_t{link} << 8 | static_cast<uint64_t>(kind)) + number)) {}
 
   // Half of all messages are small, few so large that they take several FPDUs; a message to the
   // client has at least a count.
-  size_t length(Way way) const {
+  size_t length(MessageKind kind) const {
     const uint64_t r = mix(seed);
-    const uint64_t kind = r % 32;
-    const size_t most = kind < 16   ? 256
-                        : kind < 27 ? 4096
-                        : kind < 31 ? size_t{32} << 10
-                                    : kMostBytes;
+    const uint64_t size_class = r % 32;
+    const size_t most = size_class < 16   ? 256
+                        : size_class < 27 ? 4096
+                        : size_class < 31 ? size_t{32} << 10
+                                          : kMostBytes;
     const size_t n = static_cast<size_t>((r >> 8) % (most + 1));
-    return way == Way::to_client && n < 8 ? 8 : n;
+    return kind == MessageKind::to_client && n < 8 ? 8 : n;
   }
   void fill(std::byte* to, size_t n) const {
     for (size_t i = 0; i < n; i += 8) {

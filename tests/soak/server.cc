@@ -248,8 +248,8 @@ void Server::on_completion(const ibv_wc& wc) {
 
 void Server::received(Seat& s, const ibv_wc& wc, uint32_t slot) {
   const uint64_t m = s.received++;
-  const Pattern p(s.link, Way::to_server, m);
-  const size_t n = p.length(Way::to_server);
+  const Pattern p(s.link, MessageKind::to_server, m);
+  const size_t n = p.length(MessageKind::to_server);
   const bool written = wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM;
   const std::byte* const from =
       &s.memory[written ? Layout::message(m) : Seat::kReceived + slot * kMostBytes];
@@ -270,8 +270,8 @@ void Server::received(Seat& s, const ibv_wc& wc, uint32_t slot) {
 
 void Server::answer(Seat& s) {
   if (s.state != Seat::State::open || s.replies - s.replies_done >= kReplies) return;
-  const Pattern p(s.link, Way::to_client, s.replies);
-  const size_t n = p.length(Way::to_client);
+  const Pattern p(s.link, MessageKind::to_client, s.replies);
+  const size_t n = p.length(MessageKind::to_client);
   std::byte* const from = &s.memory[Seat::kSent + s.replies % kReplies * kMostBytes];
   p.fill(from, n);
   std::memcpy(from, &s.received, sizeof s.received);

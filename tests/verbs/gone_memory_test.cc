@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kMemory = 1 << 20;
 constexpr size_t kGrh = 40;
 
-enum class Way : uint8_t { unmapped, no_access, read_only, truncated };
+enum class Loss : uint8_t { unmapped, no_access, read_only, truncated };
 constexpr const char* kNames[] = {"Unmapped", "NoAccess", "ReadOnly", "Truncated"};
 
 // Memory that goes away while it is registered.
@@ -43,19 +43,19 @@ class Passing {
   Passing(Passing&) = delete;
   Passing& operator=(Passing&) = delete;
 
-  void go(Way way) {
-    switch (way) {
-      case Way::unmapped:
+  void go(Loss loss) {
+    switch (loss) {
+      case Loss::unmapped:
         unmapped_ = true;
         check(munmap(begin, kMemory + kDecoy) == 0, "munmap");
         break;
-      case Way::no_access:
+      case Loss::no_access:
         check(mprotect(begin, kMemory, PROT_NONE) == 0, "mprotect");
         break;
-      case Way::read_only:
+      case Loss::read_only:
         check(mprotect(begin, kMemory, PROT_READ) == 0, "mprotect");
         break;
-      case Way::truncated:
+      case Loss::truncated:
         check(ftruncate(file_, 0) == 0, "ftruncate");
         break;
     }
@@ -150,14 +150,15 @@ void expect(ibv_wc_status seen, ibv_wc_status wanted, const std::string& what) {
 }
 
 // What each kind of access ends with. `sizes` of messages.
-void everything_on_rc(Way way, std::vector<size_t> sizes, bool crc) {
-  const bool readable = way == Way::read_only;
+void everything_on_rc(Loss loss, std::vector<size_t> sizes, bool crc) {
+  const bool readable = loss == Loss::read_only;
   for (const size_t n : sizes) {
-    const std::string of = std::string(kNames[static_cast<size_t>(way)]) + ", " + std::to_string(n);
+    const std::string of =
+        std::string(kNames[static_cast<size_t>(loss)]) + ", " + std::to_string(n);
     {
       Pair p(IBV_QPT_RC);
       Passing target(p.far.a);
-      target.go(way);
+      target.go(loss);
       p.post(IBV_WR_RDMA_WRITE, p.good(n), target.begin, target.mr->rkey);
       expect(p.near.status(), IBV_WC_REM_ACCESS_ERR, "Write to it, " + of);
       EXPECT_TRUE(p.far.event(IBV_EVENT_QP_ACCESS_ERR)) << of;
@@ -165,7 +166,7 @@ void everything_on_rc(Way way, std::vector<size_t> sizes, bool crc) {
     {
       Pair p(IBV_QPT_RC);
       Passing source(p.far.a);
-      source.go(way);
+      source.go(loss);
       p.post(IBV_WR_RDMA_READ, p.good(n), source.begin, source.mr->rkey);
       const ibv_wc_status seen = p.near.status();
       if (crc || n < 4096) {
@@ -178,7 +179,7 @@ void everything_on_rc(Way way, std::vector<size_t> sizes, bool crc) {
     for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_WRITE, IBV_WR_SEND}) {
       Pair p(IBV_QPT_RC);
       Passing source(p.near.a);
-      source.go(way);
+      source.go(loss);
       check_errno(post_recv(p.far.qp.get(), 1, {sge(p.far.memory.data(), n, p.far.mr.get())}),
                   "ibv_post_recv");
       p.post(opcode, sge(source.begin, n, source.mr.get()), p.far.memory.data(), p.far.mr->rkey);
@@ -187,7 +188,7 @@ void everything_on_rc(Way way, std::vector<size_t> sizes, bool crc) {
     {
       Pair p(IBV_QPT_RC);
       Passing target(p.far.a);
-      target.go(way);
+      target.go(loss);
       check_errno(post_recv(p.far.qp.get(), 1, {sge(target.begin, n, target.mr.get())}),
                   "ibv_post_recv");
       p.post(IBV_WR_SEND, p.good(n));
@@ -210,7 +211,7 @@ void everything_on_rc(Way way, std::vector<size_t> sizes, bool crc) {
         (void)ibv_poll_cq(p.far.cq.get(), 1, &wc);  // lets it arrive
         (void)::poll(&nothing, 0, 1);
       }
-      target.go(way);
+      target.go(loss);
       check_errno(post_recv(p.far.qp.get(), 1, {sge(target.begin, n, target.mr.get())}),
                   "ibv_post_recv");
       expect(p.far.status(), IBV_WC_LOC_PROT_ERR, "late receive into it, " + of);
@@ -219,7 +220,7 @@ void everything_on_rc(Way way, std::vector<size_t> sizes, bool crc) {
     {
       Pair p(IBV_QPT_RC);
       Passing sink(p.near.a);
-      sink.go(way);
+      sink.go(loss);
       p.post(IBV_WR_RDMA_READ, sge(sink.begin, n, sink.mr.get()), p.far.memory.data(),
              p.far.mr->rkey);
       expect(p.near.status(), IBV_WC_LOC_PROT_ERR, "Read into it, " + of);
@@ -228,27 +229,28 @@ void everything_on_rc(Way way, std::vector<size_t> sizes, bool crc) {
   {
     Pair p(IBV_QPT_RC);
     Passing target(p.far.a);
-    target.go(way);
+    target.go(loss);
     p.post(IBV_WR_ATOMIC_FETCH_AND_ADD, p.good(8), target.begin, target.mr->rkey);
     expect(p.near.status(), IBV_WC_REM_ACCESS_ERR, "atomic");
   }
   Pair p(IBV_QPT_RC);
   Passing sink(p.near.a);
-  sink.go(way);
+  sink.go(loss);
   p.post(IBV_WR_ATOMIC_FETCH_AND_ADD, sge(sink.begin, 8, sink.mr.get()), p.far.memory.data(),
          p.far.mr->rkey);
   expect(p.near.status(), IBV_WC_LOC_PROT_ERR, "atomic into it");
 }
 
 // Nothing ends there: of UC the peer may do what it does.
-void everything_on_uc(Way way, std::vector<size_t> sizes) {
-  const bool readable = way == Way::read_only;
+void everything_on_uc(Loss loss, std::vector<size_t> sizes) {
+  const bool readable = loss == Loss::read_only;
   for (const size_t n : sizes) {
-    const std::string of = std::string(kNames[static_cast<size_t>(way)]) + ", " + std::to_string(n);
+    const std::string of =
+        std::string(kNames[static_cast<size_t>(loss)]) + ", " + std::to_string(n);
     {
       Pair p(IBV_QPT_UC);
       Passing target(p.far.a);
-      target.go(way);
+      target.go(loss);
       p.post(IBV_WR_RDMA_WRITE, p.good(n), target.begin, target.mr->rkey);
       expect(p.near.status(), IBV_WC_SUCCESS, "Write to it, " + of);
       EXPECT_TRUE(p.near.event(IBV_EVENT_QP_ACCESS_ERR)) << of;
@@ -256,7 +258,7 @@ void everything_on_uc(Way way, std::vector<size_t> sizes) {
     {
       Pair p(IBV_QPT_UC);
       Passing source(p.far.a);
-      source.go(way);
+      source.go(loss);
       p.post(IBV_WR_RDMA_READ, p.good(n), source.begin, source.mr->rkey);
       expect(p.near.status(), readable ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR,
              "Read of it, " + of);
@@ -264,14 +266,14 @@ void everything_on_uc(Way way, std::vector<size_t> sizes) {
     {
       Pair p(IBV_QPT_UC);
       Passing source(p.near.a);
-      source.go(way);
+      source.go(loss);
       p.post(IBV_WR_SEND, sge(source.begin, n, source.mr.get()));
       expect(p.near.status(), readable ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR, "from it, " + of);
     }
     {
       Pair p(IBV_QPT_UC);
       Passing target(p.far.a);
-      target.go(way);
+      target.go(loss);
       check_errno(post_recv(p.far.qp.get(), 1, {sge(target.begin, n, target.mr.get())}),
                   "ibv_post_recv");
       p.post(IBV_WR_SEND, p.good(n));
@@ -281,7 +283,7 @@ void everything_on_uc(Way way, std::vector<size_t> sizes) {
     {
       Pair p(IBV_QPT_UC);
       Passing sink(p.near.a);
-      sink.go(way);
+      sink.go(loss);
       p.post(IBV_WR_RDMA_READ, sge(sink.begin, n, sink.mr.get()), p.far.memory.data(),
              p.far.mr->rkey);
       expect(p.near.status(), IBV_WC_LOC_PROT_ERR, "Read into it, " + of);
@@ -289,21 +291,22 @@ void everything_on_uc(Way way, std::vector<size_t> sizes) {
   }
 }
 
-void everything_on_ud(Way way) {
-  const bool readable = way == Way::read_only;
+void everything_on_ud(Loss loss) {
+  const bool readable = loss == Loss::read_only;
   // No path carries less than 1024 bytes of UD.
   for (const size_t n : {64, 1024}) {
-    const std::string of = std::string(kNames[static_cast<size_t>(way)]) + ", " + std::to_string(n);
+    const std::string of =
+        std::string(kNames[static_cast<size_t>(loss)]) + ", " + std::to_string(n);
     {
       Pair p(IBV_QPT_UD);
       Passing source(p.near.a);
-      source.go(way);
+      source.go(loss);
       p.post(IBV_WR_SEND, sge(source.begin, n, source.mr.get()));
       expect(p.near.status(), readable ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR, "from it, " + of);
     }
     Pair p(IBV_QPT_UD);
     Passing target(p.far.a);
-    target.go(way);
+    target.go(loss);
     check_errno(post_recv(p.far.qp.get(), 1, {sge(target.begin, kGrh + n, target.mr.get())}),
                 "ibv_post_recv");
     p.post(IBV_WR_SEND, p.good(n));
@@ -311,13 +314,13 @@ void everything_on_ud(Way way) {
   }
 }
 
-class GoneMemory : public testing::TestWithParam<Way> {
+class GoneMemory : public testing::TestWithParam<Loss> {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
-INSTANTIATE_TEST_SUITE_P(Ways, GoneMemory,
-                         testing::Values(Way::unmapped, Way::no_access, Way::read_only,
-                                         Way::truncated),
+INSTANTIATE_TEST_SUITE_P(Losses, GoneMemory,
+                         testing::Values(Loss::unmapped, Loss::no_access, Loss::read_only,
+                                         Loss::truncated),
                          [](const auto& p) { return kNames[static_cast<size_t>(p.param)]; });
 
 TEST_P(GoneMemory, ends_requests_of_rc) {
@@ -352,7 +355,7 @@ TEST(FreedMemory, is_deregistered_later_while_a_peer_writes) {
   for (int i = 0; i < 20; ++i) {
     p.post(IBV_WR_RDMA_WRITE, p.good(kEach), target.begin, target.mr->rkey);
   }
-  target.go(Way::unmapped);
+  target.go(Loss::unmapped);
   size_t refused = 0;
   for (const ibv_wc& wc : collect(p.near.cq.get(), 20)) {
     refused += wc.status == IBV_WC_REM_ACCESS_ERR ? 1 : 0;

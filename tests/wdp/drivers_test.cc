@@ -149,8 +149,8 @@ Buffer message(uint64_t number, size_t size) {
 constexpr size_t kMessages = 40;
 constexpr size_t kMost = 200'000;
 
-// Which ways through the driver were taken.
-struct Ways {
+// What the driver did.
+struct Seen {
   uint64_t in_place = 0;  // bytes
   uint64_t cut = 0;       // trains for which the port had no room
   void add(Node& node) {
@@ -160,7 +160,7 @@ struct Ways {
 };
 
 // Sends come whole, in order, and none of them twice; on a path without losses all come.
-void sends_over(uint64_t seed, const PathOptions& path, Ways& ways) {
+void sends_over(uint64_t seed, const PathOptions& path, Seen& seen) {
   UcNodes n(seed, path);
   ASSERT_TRUE(n.connect());
   SeededRandom random{seed};
@@ -198,28 +198,28 @@ void sends_over(uint64_t seed, const PathOptions& path, Ways& ways) {
     EXPECT_EQ(whole, kMessages);
   }
   EXPECT_FALSE(n.a.host.host.end || n.b.host.host.end);
-  ways.add(n.a);
-  ways.add(n.b);
+  seen.add(n.a);
+  seen.add(n.b);
 }
 
 TEST(UcDriver, SendsOverACleanPath) {
-  Ways ways;
+  Seen seen;
   for (const uint64_t seed : sim::seeds(10)) {
     WEFT_SIM_TRACE(seed);
-    sends_over(seed, {.faults = {}, .mtu = seed % 2 == 0 ? size_t{1472} : size_t{65'507}}, ways);
+    sends_over(seed, {.faults = {}, .mtu = seed % 2 == 0 ? size_t{1472} : size_t{65'507}}, seen);
   }
 }
 
 TEST(UcDriver, SendsOverABadPath) {
-  Ways ways;
+  Seen seen;
   const auto seeds = sim::seeds(60);
   for (const uint64_t seed : seeds) {
     WEFT_SIM_TRACE(seed);
-    sends_over(seed, bad_path(seed), ways);
+    sends_over(seed, bad_path(seed), seen);
   }
   if (seeds.size() == 1) return;  // one that failed is run again
-  EXPECT_GT(ways.in_place, 0U);
-  EXPECT_GT(ways.cut, 0U);
+  EXPECT_GT(seen.in_place, 0U);
+  EXPECT_GT(seen.cut, 0U);
 }
 
 // What is read comes whatever the path loses, for it is asked for again (spec/wdp-uc 5.5).
