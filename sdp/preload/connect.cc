@@ -18,8 +18,8 @@
 #include "sdp/preload/next.h"
 #include "sdp/sockets/addresses.h"
 #include "sdp/sockets/decide.h"
-#include "sdp/sockets/door.h"
 #include "sdp/sockets/fallbacks.h"
+#include "sdp/sockets/handover.h"
 #include "sdp/sockets/keeper.h"
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/listeners.h"
@@ -63,25 +63,27 @@ void came_by_tcp(int fd) {
   if (tells_ways()) tell("accept from ", peer, ": TCP");
 }
 
-// The peer of a connection that came by SDP, which takes the place of the knock `fd`.
-std::optional<Address> take_knock(int fd) {
+// The peer of a connection that came by SDP, which takes the place of the wake-up connection
+// `fd`.
+std::optional<Address> take_pending(int fd) {
   Library* library = Library::existing();
   if (library != nullptr) {
     if (const auto peer = library->accepted(fd)) return peer;
   }
-  const auto answer = Door::ask(fd);
+  const auto answer = Handover::ask(fd);
   if (!answer) return std::nullopt;
   const bool placed = answer->connection && put_in_place(answer->connection, fd);
   if (!placed) RelayedNames::add(fd, answer->peer);
   return answer->peer;
 }
 
-// A knock becomes the connection that knocked. False for a connection that the rules refuse.
+// The connection by SDP takes the place of a wake-up connection. False for a connection that the
+// rules refuse.
 bool take_accepted(int listener, int fd, sockaddr* address, socklen_t room, socklen_t* size) {
   if (Table::in_borrowed_memory()) return true;
-  if (const auto peer = take_knock(fd)) {
-    // The kernel has put the length of the knock's name into `size`, which may be more than the
-    // caller has room for.
+  if (const auto peer = take_pending(fd)) {
+    // The kernel has put the length of the wake-up connection's name into `size`, which may be more
+    // than the caller has room for.
     put_name(*peer, address, room, size);
     if (tells_ways()) tell("accept from ", *peer, ": SDP");
     return true;

@@ -55,7 +55,7 @@ void await_last_bytes() {
   Library* library = Library::of_caller();
   if (library == nullptr || library->drained()) return;
   close_own_descriptors(*library);
-  library->give_up_knocks();
+  library->give_up_unaccepted();
   wait_at_end([library] { return library->drained(); });
 }
 

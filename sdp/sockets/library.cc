@@ -38,8 +38,8 @@ std::atomic<Library*> g_library{nullptr};
 std::atomic<bool> g_without{false};
 Loop* g_loop = nullptr;  // with the lock
 
-// A knock brings no data, so that a listener with TCP_DEFER_ACCEPT would not be told of it.
-// Programs set the option when the library hears already.
+// A wake-up connection brings no data, so that a listener with TCP_DEFER_ACCEPT would not be told
+// of it. Programs set the option when the library hears already.
 void accept_without_data(int listener) {
   const int no_time = 0;
   (void)real().setsockopt(listener, IPPROTO_TCP, TCP_DEFER_ACCEPT, &no_time, sizeof no_time);
@@ -76,7 +76,7 @@ Library::Library(Loop& loop, std::unique_ptr<Fabric> fabric)
     : loop_(loop),
       fabric_(std::move(fabric)),
       connecting_(loop, *fabric_),
-      knocks_(loop, *fabric_),
+      accept_queue_(loop, *fabric_),
       connections_(loop, *fabric_) {}
 
 Library* Library::existing() {
@@ -212,7 +212,7 @@ Library::Hearing* Library::listen(int fd, int backlog) {
   const auto accepted = [this, fd, cookie = cookie_of(fd), name = *name](
                             const std::shared_ptr<Session>& session, const Address& peer) {
     if (cookie_of(fd) == cookie) accept_without_data(fd);
-    knocks_.await_greeting(session, peer, name);
+    accept_queue_.await_greeting(session, peer, name);
   };
   Hearing* hearing = nullptr;
   int error = 0;  // the loop's thread has an errno of its own
@@ -258,7 +258,7 @@ std::optional<Address> Library::accepted(int fd) {
   if (real().getpeername(fd, &from.any, &size) != 0) return std::nullopt;
   // A handler that jumps out between the two would leave a connection that nobody has.
   const HoldHandlers holding;
-  auto taken = knocks_.take(fd, from);
+  auto taken = accept_queue_.take(fd, from);
   if (!taken) return std::nullopt;
   if (taken->session) {
     connections_.adopt(taken->session, std::move(taken->mirror), fd, std::nullopt, taken->peer,
@@ -277,8 +277,8 @@ bool Library::all_sent() {
   return all;
 }
 
-void Library::give_up_knocks() {
-  loop_.post([this] { knocks_.give_up_all(); });
+void Library::give_up_unaccepted() {
+  loop_.post([this] { accept_queue_.give_up_all(); });
 }
 
 }  // namespace weft::sdp

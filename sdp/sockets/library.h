@@ -1,6 +1,6 @@
 // The library in this process: its thread, its adapter, and what stands on them. A child of fork()
-// begins anew. Sockets change their kind here: connecting.h makes connections, knocks.h has those
-// that come, connections.h those that the program has.
+// begins anew. Sockets change their kind here: connecting.h makes connections, accept_queue.h has
+// those that come, connections.h those that the program has.
 #pragma once
 
 #include <unistd.h>
@@ -13,9 +13,9 @@
 
 #include "sdp/loop/loop.h"
 #include "sdp/rdma/fabric.h"
+#include "sdp/sockets/accept_queue.h"
 #include "sdp/sockets/connecting.h"
 #include "sdp/sockets/connections.h"
-#include "sdp/sockets/knocks.h"
 #include "sdp/sockets/relay.h"
 
 namespace weft::sdp {
@@ -53,7 +53,7 @@ class Library {
   // The same of what was sent until now, also on connections that are open.
   bool all_sent();
   // Connections that the program has not accepted.
-  void give_up_knocks();
+  void give_up_unaccepted();
   // What connect(2) of a connected socket says: 0 once if it was told to wait, or EISCONN. Nothing
   // for a socket that is none of the library's.
   std::optional<int> connect_again(int fd) { return connections_.connect_again(fd); }
@@ -74,8 +74,8 @@ class Library {
   }
   // On the loop's thread, where listen() and stop_listening() may be called, too.
   void later(int milliseconds, Loop::Task task);
-  // `fd` was accepted just now. If it is a knock, it becomes the connection that knocked, whose
-  // peer is returned.
+  // `fd` was accepted just now. If it is a wake-up connection, the one by SDP takes its
+  // place, and its peer is returned.
   std::optional<Address> accepted(int fd);
   // The connection that `fd` is a descriptor of, if it is one of the library's.
   std::optional<Names> names(int fd) const { return connections_.names(fd); }
@@ -91,7 +91,7 @@ class Library {
   const int process_ = ::getpid();  // whose connections they are
   const std::unique_ptr<Fabric> fabric_;
   Connecting connecting_;
-  Knocks knocks_;
+  AcceptQueue accept_queue_;
   Connections connections_;
   struct KeptRelay {
     File socket;

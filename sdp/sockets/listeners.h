@@ -19,9 +19,9 @@ class Listeners {
   // The program closes it, or puts something else there.
   static void drop(int fd);
   static void drop_range(unsigned first, unsigned last);
-  // Whether `accepted`, which came to `fd` by TCP, is not wanted there. A knock of another process
-  // looks like TCP of this host, so that such a connection is refused only by the process that
-  // hears SDP.
+  // Whether `accepted`, which came to `fd` by TCP, is not wanted there. A wake-up connection
+  // of another process looks like TCP of this host, so that such a connection is refused only by
+  // the process that hears SDP.
   static bool refuses(int fd, int accepted);
   static bool any_fresh() { return fresh_count > 0; }
 

@@ -1,4 +1,5 @@
-// Peers of connections whose descriptor is a knock (design/28): the kernel knows only the knock's.
+// Peers of connections whose descriptor is a wake-up connection (design/28): the kernel knows only
+// that one's.
 #pragma once
 
 #include <atomic>

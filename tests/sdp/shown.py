@@ -45,7 +45,7 @@ def log(w):
 
 @case("shown.deferred")
 def deferred(w):
-    """A server that asks for TCP_DEFER_ACCEPT, as Apache does, gets a client by SDP without data: the library's knock brings none."""
+    """A server that asks for TCP_DEFER_ACCEPT, as Apache does, gets a client by SDP without data: the library's wake-up connection brings none."""
     if w.way == "tcp":
         return []
     process = run(w, "log min-level 7\n", "deferred")

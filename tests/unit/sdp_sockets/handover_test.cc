@@ -1,4 +1,4 @@
-#include "sdp/sockets/door.h"
+#include "sdp/sockets/handover.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -32,8 +32,8 @@ Address place(uint32_t address, uint16_t port) {
   return a;
 }
 
-// A knock, and what was accepted of it.
-class DoorTest : public testing::Test {
+// A wake-up connection, and what was accepted of it.
+class HandoverTest : public testing::Test {
  protected:
   void SetUp() override {
     const File listener{::socket(AF_INET, SOCK_STREAM, 0)};
@@ -41,8 +41,8 @@ class DoorTest : public testing::Test {
     ASSERT_EQ(::bind(listener.get(), &any.any, any.size()), 0);
     ASSERT_EQ(::listen(listener.get(), 1), 0);
     const Address at = name_of(listener.get());
-    knock_.reset(::socket(AF_INET, SOCK_STREAM, 0));
-    ASSERT_EQ(::connect(knock_.get(), &at.any, at.size()), 0);
+    wake_up_.reset(::socket(AF_INET, SOCK_STREAM, 0));
+    ASSERT_EQ(::connect(wake_up_.get(), &at.any, at.size()), 0);
     accepted_.reset(::accept(listener.get(), nullptr, nullptr));
     ASSERT_TRUE(accepted_);
     static Loop* const loop = Loop::start();
@@ -50,10 +50,11 @@ class DoorTest : public testing::Test {
     loop_ = loop;
   }
   void TearDown() override {
-    on_loop([this] { door_.reset(); });
+    on_loop([this] { handover_.reset(); });
   }
-  void open(const Door::Asked& asked) {
-    on_loop([&] { door_ = std::make_unique<Door>(*loop_, name_of(knock_.get()), asked); });
+  void open(const Handover::Asked& asked) {
+    on_loop(
+        [&] { handover_ = std::make_unique<Handover>(*loop_, name_of(wake_up_.get()), asked); });
   }
   void on_loop(const Loop::Task& task) {
     std::promise<void> done;
@@ -65,41 +66,41 @@ class DoorTest : public testing::Test {
   }
 
   Loop* loop_ = nullptr;
-  File knock_;
+  File wake_up_;
   File accepted_;
-  std::unique_ptr<Door> door_;
+  std::unique_ptr<Handover> handover_;
 };
 
-TEST_F(DoorTest, WhoHasAcceptedTheKnockGetsTheConnection) {
+TEST_F(HandoverTest, TheProcessThatAcceptedTheWakeUpGetsTheConnection) {
   SocketPair pair;
   ASSERT_TRUE(pair.open());
-  open([&](const File& asker) { Door::answer(asker, place(0xc0000207, 40112), pair.outer); });
-  const auto answer = Door::ask(accepted_.get());
+  open([&](const File& asker) { Handover::answer(asker, place(0xc0000207, 40112), pair.outer); });
+  const auto answer = Handover::ask(accepted_.get());
   ASSERT_TRUE(answer);
   EXPECT_EQ(to_string(answer->peer), "192.0.2.7:40112");
   ASSERT_TRUE(answer->connection);
   EXPECT_EQ(cookie_of(answer->connection.get()), cookie_of(pair.outer.get()));
 }
 
-TEST_F(DoorTest, OrTheClientsNameAlone) {
-  open([](const File& asker) { Door::answer(asker, place(0xc0000207, 1), File{}); });
-  const auto answer = Door::ask(accepted_.get());
+TEST_F(HandoverTest, OrTheClientsNameAlone) {
+  open([](const File& asker) { Handover::answer(asker, place(0xc0000207, 1), File{}); });
+  const auto answer = Handover::ask(accepted_.get());
   ASSERT_TRUE(answer);
   EXPECT_EQ(to_string(answer->peer), "192.0.2.7:1");
   EXPECT_FALSE(answer->connection);
 }
 
-TEST_F(DoorTest, ConnectionsThatAreNoKnockHaveNone) {
-  EXPECT_FALSE(Door::ask(accepted_.get()));
-  EXPECT_FALSE(Door::ask(-1));
+TEST_F(HandoverTest, OtherConnectionsHaveNone) {
+  EXPECT_FALSE(Handover::ask(accepted_.get()));
+  EXPECT_FALSE(Handover::ask(-1));
 }
 
-TEST_F(DoorTest, SomebodyWhoAnswersNothingIsGivenUp) {
+TEST_F(HandoverTest, SomebodyWhoAnswersNothingIsGivenUp) {
   open([](const File&) {});
-  EXPECT_FALSE(Door::ask(accepted_.get()));
+  EXPECT_FALSE(Handover::ask(accepted_.get()));
 }
 
-TEST_F(DoorTest, IsClosedToOtherUsersOnBothSides) {
+TEST_F(HandoverTest, IsClosedToOtherUsersOnBothSides) {
   if (::geteuid() != 0) GTEST_SKIP() << "root alone can be another user";
 #ifdef WEFT_TSAN
   GTEST_SKIP() << "ThreadSanitizer lets no child of a process with threads have threads";
@@ -107,7 +108,7 @@ TEST_F(DoorTest, IsClosedToOtherUsersOnBothSides) {
   bool asked = false;
   open([&](const File& asker) {
     asked = true;
-    Door::answer(asker, place(0xc0000207, 1), File{});
+    Handover::answer(asker, place(0xc0000207, 1), File{});
   });
   const auto as_nobody = [](const auto& question) {
     const pid_t child = ::fork();
@@ -116,12 +117,12 @@ TEST_F(DoorTest, IsClosedToOtherUsersOnBothSides) {
     EXPECT_EQ(::waitpid(child, &status, 0), child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   };
-  EXPECT_EQ(as_nobody([&] { return Door::ask(accepted_.get()).has_value(); }), 0);
+  EXPECT_EQ(as_nobody([&] { return Handover::ask(accepted_.get()).has_value(); }), 0);
   on_loop([] {});
   EXPECT_FALSE(asked) << "nobody took a connection of root's";
 
-  // A stranger who opens a door for a connection of its own lends it no other name.
-  on_loop([&] { door_.reset(); });
+  // A stranger that answers for a connection of its own lends it no other name.
+  on_loop([&] { handover_.reset(); });
   std::array<int, 2> ready{};
   std::array<int, 2> done{};
   ASSERT_EQ(::pipe(ready.data()), 0);
@@ -130,10 +131,10 @@ TEST_F(DoorTest, IsClosedToOtherUsersOnBothSides) {
   if (stranger == 0) {
     if (::seteuid(kNobody) != 0) ::_exit(2);
     Loop* const loop = Loop::start();
-    std::unique_ptr<Door> door;
+    std::unique_ptr<Handover> handover;
     loop->post([&] {
-      door = std::make_unique<Door>(*loop, name_of(knock_.get()), [](const File& asker) {
-        Door::answer(asker, place(0x0a000001, 1), File{});
+      handover = std::make_unique<Handover>(*loop, name_of(wake_up_.get()), [](const File& asker) {
+        Handover::answer(asker, place(0x0a000001, 1), File{});
       });
       (void)!::write(ready[1], "r", 1);
     });
@@ -142,7 +143,7 @@ TEST_F(DoorTest, IsClosedToOtherUsersOnBothSides) {
   }
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
-  EXPECT_FALSE(Door::ask(accepted_.get()));
+  EXPECT_FALSE(Handover::ask(accepted_.get()));
   ASSERT_EQ(::write(done[1], "d", 1), 1);
   int status = -1;
   ASSERT_EQ(::waitpid(stranger, &status, 0), stranger);

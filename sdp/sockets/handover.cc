@@ -1,4 +1,4 @@
-#include "sdp/sockets/door.h"
+#include "sdp/sockets/handover.h"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -34,13 +34,13 @@ auto again(Call call) {
   return result;
 }
 
-struct DoorName {
+struct HandoverName {
   sockaddr_un address{};
   socklen_t size = 0;
 
   // An abstract name: only processes of the same network namespace meet there.
-  explicit DoorName(const Address& knock) {
-    const std::string text = "weft-sdp knock " + to_string(knock);
+  explicit HandoverName(const Address& wake_up) {
+    const std::string text = "weft-sdp wake-up " + to_string(wake_up);
     address.sun_family = AF_UNIX;
     const size_t length = std::min(text.size(), sizeof address.sun_path - 1);
     std::memcpy(address.sun_path + 1, text.data(), length);
@@ -57,7 +57,7 @@ bool is_own_user(int fd) {
          (other.uid == ::geteuid() || other.uid == 0);
 }
 
-// A knock comes from the host that it goes to.
+// A wake-up connection comes from the host that it goes to.
 std::optional<Address> peer_on_this_host(int fd) {
   Address own{};
   Address peer{};
@@ -71,11 +71,12 @@ std::optional<Address> peer_on_this_host(int fd) {
 
 }  // namespace
 
-Door::Door(Loop& loop, const Address& knock, Asked asked) : loop_(loop), asked_(std::move(asked)) {
+Handover::Handover(Loop& loop, const Address& wake_up, Asked asked)
+    : loop_(loop), asked_(std::move(asked)) {
   listener_ =
       out_of_the_way(File{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)});
-  const DoorName name{knock};
-  // Without a door who accepts it has the knock, as a TCP connection.
+  const HandoverName name{wake_up};
+  // Without a socket to ask at, another process keeps the wake-up connection, as one of TCP.
   if (!listener_ || ::bind(listener_.get(), name.any(), name.size) != 0 ||
       real().listen(listener_.get(), kBacklog) != 0 ||
       !loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { on_asker(); })) {
@@ -83,37 +84,37 @@ Door::Door(Loop& loop, const Address& knock, Asked asked) : loop_(loop), asked_(
   }
 }
 
-Door::~Door() {
+Handover::~Handover() {
   if (listener_) loop_.forget(listener_.get());
 }
 
-void Door::on_asker() {
+void Handover::on_asker() {
   File asker{real().accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
   if (asker && is_own_user(asker.get())) asked_(std::move(asker));
 }
 
-void Door::answer(const File& asker, const Address& peer, const File& connection) {
+void Handover::answer(const File& asker, const Address& peer, const File& connection) {
   (void)pass(asker.get(), {reinterpret_cast<const std::byte*>(&peer), sizeof peer},
              {connection.get(), -1});
 }
 
-std::optional<Door::Answer> Door::ask(int fd) {
-  const auto knock = peer_on_this_host(fd);
-  if (!knock) return std::nullopt;
-  const File door{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
-  if (!door) return std::nullopt;
-  (void)real().setsockopt(door.get(), SOL_SOCKET, SO_RCVTIMEO, &kMostWait, sizeof kMostWait);
-  (void)real().setsockopt(door.get(), SOL_SOCKET, SO_SNDTIMEO, &kMostWait, sizeof kMostWait);
-  const DoorName name{*knock};
-  if (again([&] { return real().connect(door.get(), name.any(), name.size); }) != 0) {
+std::optional<Handover::Answer> Handover::ask(int fd) {
+  const auto wake_up = peer_on_this_host(fd);
+  if (!wake_up) return std::nullopt;
+  const File handover{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+  if (!handover) return std::nullopt;
+  (void)real().setsockopt(handover.get(), SOL_SOCKET, SO_RCVTIMEO, &kMostWait, sizeof kMostWait);
+  (void)real().setsockopt(handover.get(), SOL_SOCKET, SO_SNDTIMEO, &kMostWait, sizeof kMostWait);
+  const HandoverName name{*wake_up};
+  if (again([&] { return real().connect(handover.get(), name.any(), name.size); }) != 0) {
     return std::nullopt;
   }
-  if (!is_own_user(door.get())) return std::nullopt;
+  if (!is_own_user(handover.get())) return std::nullopt;
   Answer answer;
   std::array<File, kMostPassed> files;
   const ssize_t got = again([&] {
-    return take_passed(door.get(), {reinterpret_cast<std::byte*>(&answer.peer), sizeof answer.peer},
-                       files);
+    return take_passed(handover.get(),
+                       {reinterpret_cast<std::byte*>(&answer.peer), sizeof answer.peer}, files);
   });
   if (got != sizeof answer.peer) return std::nullopt;
   answer.connection = std::move(files[0]);

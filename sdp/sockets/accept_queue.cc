@@ -1,4 +1,4 @@
-#include "sdp/sockets/knocks.h"
+#include "sdp/sockets/accept_queue.h"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -19,19 +19,19 @@ namespace weft::sdp {
 namespace {
 
 // An accept() that is not this process's own has not come by then.
-constexpr int kKnockMs = 500;
+constexpr int kAcceptWaitMs = 500;
 constexpr int kGreetingMs = 100;
 
 }  // namespace
 
-void Knocks::await_greeting(const std::shared_ptr<Session>& session, const Address& peer,
-                            const Address& listener) {
+void AcceptQueue::await_greeting(const std::shared_ptr<Session>& session, const Address& peer,
+                                 const Address& listener) {
   awaited_.insert(session.get());
   const auto heard = [this, peer, listener, waiting = std::weak_ptr(session)] {
     const auto s = waiting.lock();
     if (!s || awaited_.erase(s.get()) == 0) return;
     try {
-      knock(s, peer, listener);
+      wake_listener(s, peer, listener);
     } catch (const std::bad_alloc&) {
       give_up(s);
       throw;
@@ -49,8 +49,8 @@ void Knocks::await_greeting(const std::shared_ptr<Session>& session, const Addre
   loop_.later(kGreetingMs, heard);
 }
 
-void Knocks::knock(const std::shared_ptr<Session>& session, const Address& peer,
-                   const Address& listener) {
+void AcceptQueue::wake_listener(const std::shared_ptr<Session>& session, const Address& peer,
+                                const Address& listener) {
   {
     const std::lock_guard lock{session->lock};
     session->on_news = nullptr;
@@ -75,10 +75,10 @@ void Knocks::knock(const std::shared_ptr<Session>& session, const Address& peer,
     const std::lock_guard lock{lock_};
     const sa_family_t family = listener.any.sa_family;
     which.number = ++last_;
-    Knock& knock = knocks_[which.name];
-    knock = {which.number, session, std::move(file), in_family(to, family),
-             in_family(peer, family)};
-    knock.door = std::make_unique<Door>(
+    Pending& pending = pending_[which.name];
+    pending = {which.number, session, std::move(file), in_family(to, family),
+               in_family(peer, family)};
+    pending.handover = std::make_unique<Handover>(
         loop_, *name, [this, which](const File& asker) { hand_over(which, asker); });
   }
   if (real().connect(fd, &to.any, to.size()) != 0 && errno != EINPROGRESS) {
@@ -86,33 +86,33 @@ void Knocks::knock(const std::shared_ptr<Session>& session, const Address& peer,
     return fabric_.close(session);
   }
   (void)loop_.watch(fd, EPOLLRDHUP, [this, which](uint32_t) { give_up(which); });
-  loop_.later(kKnockMs, [this, which] { take_from_elsewhere(which); });
+  loop_.later(kAcceptWaitMs, [this, which] { take_from_elsewhere(which); });
 }
 
 // With the lock.
-Knocks::Knock* Knocks::find(const Name& which) {
-  const auto found = knocks_.find(which.name);
-  const bool is = found != knocks_.end() && found->second.number == which.number;
+AcceptQueue::Pending* AcceptQueue::find(const Name& which) {
+  const auto found = pending_.find(which.name);
+  const bool is = found != pending_.end() && found->second.number == which.number;
   return is ? &found->second : nullptr;
 }
 
-void Knocks::forget(const Name& which) {
-  std::optional<Knock> ended;
+void AcceptQueue::forget(const Name& which) {
+  std::optional<Pending> ended;
   const std::lock_guard lock{lock_};
-  Knock* knock = find(which);
-  if (knock == nullptr) return;
-  ended = std::move(*knock);
-  knocks_.erase(which.name);
+  Pending* pending = find(which);
+  if (pending == nullptr) return;
+  ended = std::move(*pending);
+  pending_.erase(which.name);
   if (ended->file) loop_.forget(ended->file.get());
 }
 
 // There was no memory for it.
-void Knocks::give_up(const std::shared_ptr<Session>& session) {
+void AcceptQueue::give_up(const std::shared_ptr<Session>& session) {
   std::optional<Name> which;
   {
     const std::lock_guard lock{lock_};
-    for (const auto& [name, knock] : knocks_) {
-      if (knock.session == session) which = Name{name, knock.number};
+    for (const auto& [name, pending] : pending_) {
+      if (pending.session == session) which = Name{name, pending.number};
     }
   }
   if (which) return give_up(*which);
@@ -124,13 +124,13 @@ void Knocks::give_up(const std::shared_ptr<Session>& session) {
 }
 
 // The listener was closed before anybody accepted it.
-void Knocks::give_up(const Name& which) {
+void AcceptQueue::give_up(const Name& which) {
   std::shared_ptr<Session> session;
   {
     const std::lock_guard lock{lock_};
-    const Knock* knock = find(which);
-    if (knock == nullptr || knock->relay) return;
-    session = knock->session;
+    const Pending* pending = find(which);
+    if (pending == nullptr || pending->relay) return;
+    session = pending->session;
   }
   {
     const std::lock_guard lock{session->lock};
@@ -140,59 +140,60 @@ void Knocks::give_up(const Name& which) {
   fabric_.close(session);
 }
 
-void Knocks::give_up_all() {
+void AcceptQueue::give_up_all() {
   std::vector<Name> all;
   {
     const std::lock_guard lock{lock_};
-    for (const auto& [name, knock] : knocks_) all.push_back({name, knock.number});
+    for (const auto& [name, pending] : pending_) all.push_back({name, pending.number});
   }
   for (const Name& which : all) give_up(which);
 }
 
-// Another process has accepted it, and gets a mirror's end in its place. Where the knock itself is
-// the connection by now, it is told the peer's name alone.
-void Knocks::hand_over(const Name& which, const File& asker) {
+// Another process has accepted it, and gets a mirror's end in its place. Where the wake-up
+// connection is the connection by now, it is told the peer's name alone.
+void AcceptQueue::hand_over(const Name& which, const File& asker) {
   Relay* relay = nullptr;
   {
     const std::lock_guard lock{lock_};
-    Knock* found = find(which);
+    Pending* found = find(which);
     if (found == nullptr) return;
-    Knock& knock = *found;
+    Pending& pending = *found;
     SocketPair pair;
-    if (knock.relay || !pair.open()) return Door::answer(asker, knock.peer, File{});
-    write_names(pair.outer.get(), {knock.own, knock.peer});
-    Door::answer(asker, knock.peer, pair.outer);
-    loop_.forget(knock.file.get());
-    // The knock stays open, since its name is that of all this.
-    knock.relay = std::make_unique<Relay>(loop_, fabric_, knock.session, std::move(pair.inner), -1,
-                                          Loop::ready([this, which] { forget(which); }));
-    relay = knock.relay.get();
+    if (pending.relay || !pair.open()) return Handover::answer(asker, pending.peer, File{});
+    write_names(pair.outer.get(), {pending.own, pending.peer});
+    Handover::answer(asker, pending.peer, pair.outer);
+    loop_.forget(pending.file.get());
+    // The wake-up connection stays open, since its name is that of all this.
+    pending.relay = std::make_unique<Relay>(loop_, fabric_, pending.session, std::move(pair.inner),
+                                            -1, Loop::ready([this, which] { forget(which); }));
+    relay = pending.relay.get();
   }
   relay->start();
 }
 
-// Nobody has accepted it who could ask: then the knock itself is the connection.
-void Knocks::take_from_elsewhere(const Name& which) {
+// Nobody who could ask has accepted it: the program keeps the wake-up connection.
+void AcceptQueue::take_from_elsewhere(const Name& which) {
   Relay* relay = nullptr;
   {
     const std::lock_guard lock{lock_};
-    Knock* found = find(which);
+    Pending* found = find(which);
     if (found == nullptr || found->relay) return;
-    Knock& knock = *found;
-    loop_.forget(knock.file.get());
-    knock.relay = std::make_unique<Relay>(loop_, fabric_, knock.session, std::move(knock.file), -1,
-                                          Loop::ready([this, which] { forget(which); }));
-    relay = knock.relay.get();
+    Pending& pending = *found;
+    loop_.forget(pending.file.get());
+    pending.relay =
+        std::make_unique<Relay>(loop_, fabric_, pending.session, std::move(pending.file), -1,
+                                Loop::ready([this, which] { forget(which); }));
+    relay = pending.relay.get();
   }
   relay->start();
 }
 
-std::optional<Knocks::Taken> Knocks::take(int fd, const Address& from) {
+std::optional<AcceptQueue::Taken> AcceptQueue::take(int fd, const Address& from) {
   const std::lock_guard lock{lock_};
-  const auto found = knocks_.find(shown_name(from));
-  if (found == knocks_.end()) return std::nullopt;
+  const auto found = pending_.find(shown_name(from));
+  if (found == pending_.end()) return std::nullopt;
   Taken taken{.peer = found->second.peer};
-  const auto ended = std::make_shared<Knock>();
+  const auto ended = std::make_shared<Pending>();
   Loop::Ready forget = Loop::ready([this, ended] { loop_.forget(ended->file.get()); });
   if (found->second.relay || !taken.mirror.put_at(fd)) {
     RelayedNames::add(fd, taken.peer);
@@ -200,7 +201,7 @@ std::optional<Knocks::Taken> Knocks::take(int fd, const Address& from) {
   }
   taken.session = found->second.session;
   *ended = std::move(found->second);
-  knocks_.erase(found);
+  pending_.erase(found);
   loop_.post(std::move(forget));
   return taken;
 }
