@@ -10,6 +10,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "abi/rdmacm/ids.h"
@@ -19,7 +20,10 @@
 namespace weft::abi {
 namespace {
 
+using rsockets::Datagrams;
+using rsockets::IovCursor;
 using rsockets::Stream;
+using Pieces = std::span<const iovec>;
 
 rsockets::Table& sockets() {
   static auto& table =
@@ -27,33 +31,51 @@ rsockets::Table& sockets() {
   return table;
 }
 
-// What `call` returns for the socket of that number: 0 or an errno value, as the program is told.
-template <class Call>
-int with(int socket, Call call) try {
-  const std::shared_ptr<Stream> s = sockets().find(socket);
-  return s == nullptr ? refuse(EBADF) : result(call(*s));
+// What `call` returns for the stream of that number: 0 or an errno value, as the program is told.
+// For datagrams what `kernel` does, as a call of the kernel.
+template <class Call, class Kernel>
+int with(int socket, Call call, Kernel kernel) try {
+  if (const auto s = sockets().find(socket)) return result(call(*s));
+  const auto d = sockets().find_datagrams(socket);
+  return d != nullptr ? kernel(*d) : refuse(EBADF);
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);
 }
 
-template <class Call>
-ssize_t move(int socket, const iovec* pieces, size_t count, Call call) try {
-  const std::shared_ptr<Stream> s = sockets().find(socket);
-  if (s == nullptr) return refuse(EBADF);
-  const Stream::Moved moved = call(*s, rsockets::IovCursor{pieces, count});
-  return moved.error != 0 ? refuse(moved.error) : static_cast<ssize_t>(moved.bytes);
+// The same of a call that moves bytes.
+template <class Call, class Kernel>
+ssize_t move(int socket, Pieces pieces, Call call, Kernel kernel) try {
+  if (const auto s = sockets().find(socket)) {
+    const Stream::Moved moved = call(*s, IovCursor{pieces.data(), pieces.size()});
+    return moved.error != 0 ? refuse(moved.error) : static_cast<ssize_t>(moved.bytes);
+  }
+  const auto d = sockets().find_datagrams(socket);
+  return d != nullptr ? kernel(*d) : refuse(EBADF);
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);
 }
 
-ssize_t send_pieces(int socket, const iovec* pieces, size_t count, int flags) {
-  return move(socket, pieces, count,
-              [flags](Stream& s, rsockets::IovCursor from) { return s.send(from, flags); });
+template <class Kernel>
+ssize_t send_pieces(int socket, Pieces from, int flags, Kernel kernel) {
+  return move(
+      socket, from, [flags](Stream& s, IovCursor what) { return s.send(what, flags); }, kernel);
 }
 
-ssize_t receive_pieces(int socket, const iovec* pieces, size_t count, int flags) {
-  return move(socket, pieces, count,
-              [flags](Stream& s, rsockets::IovCursor to) { return s.receive(to, flags); });
+template <class Kernel>
+ssize_t receive_pieces(int socket, Pieces to, int flags, Kernel kernel) {
+  return move(
+      socket, to, [flags](Stream& s, IovCursor into) { return s.receive(into, flags); }, kernel);
+}
+
+// What only a stream has.
+int refuse_datagrams(const Datagrams&) {
+  return refuse(EOPNOTSUPP);
+}
+
+int open_datagrams(int domain, int type) {
+  const int fd = ::socket(domain, type, 0);
+  if (fd < 0) return -1;
+  return sockets().add(std::make_shared<Datagrams>(fd));
 }
 
 iovec piece(const void* at, size_t size) {
@@ -105,8 +127,11 @@ extern "C" {
 int rsocket(int domain, int type, int protocol) try {
   const int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (domain != AF_INET && domain != AF_INET6) return refuse(EAFNOSUPPORT);
+  if (kind == SOCK_DGRAM && (protocol == 0 || protocol == IPPROTO_UDP)) {
+    return open_datagrams(domain, type);
+  }
   if (kind != SOCK_STREAM || (protocol != 0 && protocol != IPPROTO_TCP)) {
-    connections().say_unsupported("rsocket() of a type other than SOCK_STREAM");
+    connections().say_unsupported("rsocket() of a type other than SOCK_STREAM and SOCK_DGRAM");
     return refuse(EOPNOTSUPP);
   }
   auto stream = std::make_shared<Stream>(domain);
@@ -116,74 +141,104 @@ int rsocket(int domain, int type, int protocol) try {
   return refuse(ENOMEM);
 }
 
-int rbind(int socket, const sockaddr* addr, socklen_t) {
-  return with(socket, [addr](Stream& s) { return s.bind(addr); });
+int rbind(int socket, const sockaddr* addr, socklen_t addrlen) {
+  return with(
+      socket, [=](Stream& s) { return s.bind(addr); },
+      [=](const Datagrams& d) { return ::bind(d.fd(), addr, addrlen); });
 }
 
 int rlisten(int socket, int backlog) {
-  return with(socket, [backlog](Stream& s) { return s.listen(backlog); });
+  return with(
+      socket, [=](Stream& s) { return s.listen(backlog); }, refuse_datagrams);
 }
 
 int raccept(int socket, sockaddr* addr, socklen_t* addrlen) try {
   std::shared_ptr<Stream> accepted;
-  if (with(socket, [&accepted](Stream& s) { return s.accept(accepted); }) != 0) return -1;
+  const auto accept = [&accepted](Stream& s) { return s.accept(accepted); };
+  if (with(socket, accept, refuse_datagrams) != 0) return -1;
   if (addr != nullptr && addrlen != nullptr) (void)accepted->peer_name(addr, addrlen);
   return keep(std::move(accepted), false);
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);
 }
 
-int rconnect(int socket, const sockaddr* addr, socklen_t) {
-  return with(socket, [addr](Stream& s) { return s.connect(addr); });
+int rconnect(int socket, const sockaddr* addr, socklen_t addrlen) {
+  return with(
+      socket, [=](Stream& s) { return s.connect(addr); },
+      [=](const Datagrams& d) { return ::connect(d.fd(), addr, addrlen); });
 }
 
 int rshutdown(int socket, int how) {
-  return with(socket, [how](Stream& s) { return s.shutdown(how); });
+  return with(
+      socket, [=](Stream& s) { return s.shutdown(how); },
+      [=](const Datagrams& d) { return ::shutdown(d.fd(), how); });
 }
 
 int rclose(int socket) try {
-  const std::shared_ptr<Stream> s = sockets().take(socket);
-  if (s == nullptr) return refuse(EBADF);
-  s->close();
-  return 0;
+  if (const auto s = sockets().take(socket)) {
+    s->close();
+    return 0;
+  }
+  return sockets().take_datagrams(socket) != nullptr ? 0 : refuse(EBADF);
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);
 }
 
 ssize_t rrecv(int socket, void* buf, size_t len, int flags) {
   const iovec all = piece(buf, len);
-  return receive_pieces(socket, &all, 1, flags);
+  return receive_pieces(socket, {&all, 1}, flags,
+                        [=](const Datagrams& d) { return ::recv(d.fd(), buf, len, flags); });
 }
 
 ssize_t rrecvfrom(int socket, void* buf, size_t len, int flags, sockaddr* src_addr,
                   socklen_t* addrlen) {
-  const ssize_t n = rrecv(socket, buf, len, flags);
-  if (n > 0 && src_addr != nullptr) (void)rgetpeername(socket, src_addr, addrlen);
+  const iovec all = piece(buf, len);
+  bool from_kernel = false;
+  const ssize_t n = receive_pieces(socket, {&all, 1}, flags, [&](const Datagrams& d) {
+    from_kernel = true;
+    return ::recvfrom(d.fd(), buf, len, flags, src_addr, addrlen);
+  });
+  if (n > 0 && !from_kernel && src_addr != nullptr) (void)rgetpeername(socket, src_addr, addrlen);
   return n;
 }
 
 ssize_t rrecvmsg(int socket, msghdr* msg, int flags) {
   if (msg == nullptr) return refuse(EFAULT);
-  if (msg->msg_control != nullptr && msg->msg_controllen > 0) return refuse(EOPNOTSUPP);
-  msg->msg_flags = 0;
-  return receive_pieces(socket, msg->msg_iov, msg->msg_iovlen, flags);
+  const auto receive = [=](Stream& s, IovCursor to) -> Stream::Moved {
+    if (msg->msg_control != nullptr && msg->msg_controllen > 0) return {.error = EOPNOTSUPP};
+    msg->msg_flags = 0;
+    return s.receive(to, flags);
+  };
+  return move(socket, {msg->msg_iov, msg->msg_iovlen}, receive,
+              [=](const Datagrams& d) { return ::recvmsg(d.fd(), msg, flags); });
 }
 
 ssize_t rsend(int socket, const void* buf, size_t len, int flags) {
   const iovec all = piece(buf, len);
-  return send_pieces(socket, &all, 1, flags);
+  return send_pieces(socket, {&all, 1}, flags,
+                     [=](const Datagrams& d) { return ::send(d.fd(), buf, len, flags); });
 }
 
 ssize_t rsendto(int socket, const void* buf, size_t len, int flags, const sockaddr* dest_addr,
                 socklen_t addrlen) {
-  if (dest_addr != nullptr || addrlen != 0) return refuse(EISCONN);
-  return rsend(socket, buf, len, flags);
+  const iovec all = piece(buf, len);
+  const auto send = [=](Stream& s, IovCursor from) -> Stream::Moved {
+    if (dest_addr != nullptr || addrlen != 0) return {.error = EISCONN};
+    return s.send(from, flags);
+  };
+  return move(socket, {&all, 1}, send, [=](const Datagrams& d) {
+    return ::sendto(d.fd(), buf, len, flags, dest_addr, addrlen);
+  });
 }
 
 ssize_t rsendmsg(int socket, const msghdr* msg, int flags) {
   if (msg == nullptr) return refuse(EFAULT);
-  if (msg->msg_control != nullptr && msg->msg_controllen > 0) return refuse(EOPNOTSUPP);
-  return send_pieces(socket, msg->msg_iov, msg->msg_iovlen, flags);
+  const auto send = [=](Stream& s, IovCursor from) -> Stream::Moved {
+    if (msg->msg_control != nullptr && msg->msg_controllen > 0) return {.error = EOPNOTSUPP};
+    return s.send(from, flags);
+  };
+  return move(socket, {msg->msg_iov, msg->msg_iovlen}, send,
+              [=](const Datagrams& d) { return ::sendmsg(d.fd(), msg, flags); });
 }
 
 ssize_t rread(int socket, void* buf, size_t count) {
@@ -192,7 +247,8 @@ ssize_t rread(int socket, void* buf, size_t count) {
 
 ssize_t rreadv(int socket, const iovec* iov, int iovcnt) {
   if (iovcnt < 0) return refuse(EINVAL);
-  return receive_pieces(socket, iov, static_cast<size_t>(iovcnt), 0);
+  return receive_pieces(socket, {iov, static_cast<size_t>(iovcnt)}, 0,
+                        [=](const Datagrams& d) { return ::readv(d.fd(), iov, iovcnt); });
 }
 
 ssize_t rwrite(int socket, const void* buf, size_t count) {
@@ -201,7 +257,8 @@ ssize_t rwrite(int socket, const void* buf, size_t count) {
 
 ssize_t rwritev(int socket, const iovec* iov, int iovcnt) {
   if (iovcnt < 0) return refuse(EINVAL);
-  return send_pieces(socket, iov, static_cast<size_t>(iovcnt), 0);
+  return send_pieces(socket, {iov, static_cast<size_t>(iovcnt)}, 0,
+                     [=](const Datagrams& d) { return ::writev(d.fd(), iov, iovcnt); });
 }
 
 int rpoll(pollfd* fds, nfds_t nfds, int timeout) try {
@@ -232,42 +289,52 @@ int rselect(int nfds, fd_set* readfds, fd_set* writefds, fd_set* exceptfds, time
 }
 
 int rgetpeername(int socket, sockaddr* addr, socklen_t* addrlen) {
-  return with(socket, [=](Stream& s) { return s.peer_name(addr, addrlen); });
+  return with(
+      socket, [=](Stream& s) { return s.peer_name(addr, addrlen); },
+      [=](const Datagrams& d) { return ::getpeername(d.fd(), addr, addrlen); });
 }
 
 int rgetsockname(int socket, sockaddr* addr, socklen_t* addrlen) {
-  return with(socket, [=](Stream& s) { return s.local_name(addr, addrlen); });
+  return with(
+      socket, [=](Stream& s) { return s.local_name(addr, addrlen); },
+      [=](const Datagrams& d) { return ::getsockname(d.fd(), addr, addrlen); });
 }
 
 int rsetsockopt(int socket, int level, int optname, const void* optval, socklen_t optlen) {
-  return with(socket, [=](Stream& s) { return s.set_option(level, optname, optval, optlen); });
+  const auto set = [=](auto& s) { return s.set_option(level, optname, optval, optlen); };
+  return with(socket, set, [=](Datagrams& d) { return result(set(d)); });
 }
 
 int rgetsockopt(int socket, int level, int optname, void* optval, socklen_t* optlen) {
-  return with(socket, [=](Stream& s) { return s.get_option(level, optname, optval, optlen); });
+  const auto get = [=](auto& s) { return s.get_option(level, optname, optval, optlen); };
+  return with(socket, get, [=](Datagrams& d) { return result(get(d)); });
 }
 
-int rfcntl(int socket, int cmd, ...) try {
+int rfcntl(int socket, int cmd, ...) {
   va_list arguments;
   va_start(arguments, cmd);
   const int argument = cmd == F_SETFL || cmd == F_SETFD ? va_arg(arguments, int) : 0;
   va_end(arguments);
-  const std::shared_ptr<Stream> s = sockets().find(socket);
-  if (s == nullptr) return refuse(EBADF);
-  switch (cmd) {
-    case F_GETFL:
-      return O_RDWR | (s->settings().nonblocking() ? O_NONBLOCK : 0);
-    case F_SETFL:
-      s->settings().set_nonblocking((argument & O_NONBLOCK) != 0);
-      return 0;
-    case F_GETFD:
-    case F_SETFD:
-      return fcntl(s->fd(), cmd, argument);
-    default:
-      return refuse(EOPNOTSUPP);
+  if (cmd != F_GETFL && cmd != F_SETFL && cmd != F_GETFD && cmd != F_SETFD) {
+    return with(
+        socket, [](Stream&) { return EOPNOTSUPP; }, refuse_datagrams);
   }
-} catch (const std::bad_alloc&) {
-  return refuse(ENOMEM);
+  int answer = 0;
+  const auto control = [&](Stream& s) {
+    if (cmd == F_GETFL) {
+      answer = O_RDWR | (s.settings().nonblocking() ? O_NONBLOCK : 0);
+    } else if (cmd == F_SETFL) {
+      s.settings().set_nonblocking((argument & O_NONBLOCK) != 0);
+    } else {
+      answer = ::fcntl(s.fd(), cmd, argument);
+    }
+    return answer < 0 ? errno : 0;
+  };
+  const auto kernel = [&](const Datagrams& d) {
+    answer = ::fcntl(d.fd(), cmd, argument);
+    return answer < 0 ? -1 : 0;
+  };
+  return with(socket, control, kernel) != 0 ? -1 : answer;
 }
 
 off_t riomap(int socket, void* buf, size_t len, int prot, int flags, off_t offset) {
@@ -276,20 +343,22 @@ off_t riomap(int socket, void* buf, size_t len, int prot, int flags, off_t offse
   if (offset != -1) wanted = static_cast<uint64_t>(offset);
   uint64_t mapped = 0;
   const bool remote = (prot & PROT_WRITE) != 0;
-  const int error =
-      with(socket, [&](Stream& s) { return s.map(buf, len, remote, wanted, mapped); });
+  const auto map = [&](Stream& s) { return s.map(buf, len, remote, wanted, mapped); };
+  const int error = with(socket, map, refuse_datagrams);
   return error != 0 ? error : static_cast<off_t>(mapped);
 }
 
 int riounmap(int socket, void* buf, size_t len) {
-  return with(socket, [=](Stream& s) { return s.unmap(buf, len); });
+  return with(
+      socket, [=](Stream& s) { return s.unmap(buf, len); }, refuse_datagrams);
 }
 
 size_t riowrite(int socket, const void* buf, size_t count, off_t offset, int flags) {
   const iovec all = piece(buf, count);
-  return static_cast<size_t>(move(socket, &all, 1, [=](Stream& s, weft::rsockets::IovCursor from) {
+  const auto write = [=](Stream& s, IovCursor from) {
     return s.write_mapped(from, static_cast<uint64_t>(offset), flags);
-  }));
+  };
+  return static_cast<size_t>(move(socket, {&all, 1}, write, refuse_datagrams));
 }
 
 }  // extern "C"

@@ -426,7 +426,8 @@ TEST(Rsocket, NumbersThatAreNoSocketAreRefused) {
   EXPECT_ERRNO(EBADF, rlisten(0, 1));
   EXPECT_ERRNO(EBADF, static_cast<int>(rsend(-1, &p, 1, 0)));
   EXPECT_ERRNO(EAFNOSUPPORT, rsocket(AF_UNIX, SOCK_STREAM, 0));
-  EXPECT_ERRNO(EOPNOTSUPP, rsocket(AF_INET, SOCK_DGRAM, 0));
+  EXPECT_ERRNO(EOPNOTSUPP, rsocket(AF_INET, SOCK_SEQPACKET, 0));
+  EXPECT_ERRNO(EOPNOTSUPP, rsocket(AF_INET, SOCK_DGRAM, IPPROTO_TCP));
   const Socket s = open_socket();
   EXPECT_ERRNO(ENOTCONN, static_cast<int>(rsend(s.fd(), &p, 1, 0)));
   EXPECT_ERRNO(ENOTCONN, rshutdown(s.fd(), SHUT_RDWR));

@@ -94,6 +94,10 @@ def rsockets():
     yield Case("riostream.plain", mapped, mapped + " -s {addr}", good=wants(r"custom +\S+"))
     yield Case("rcopy.plain", "rcopy -p {port}", "rcopy /usr/bin/rstream {addr}:{folder}/rcopy.{port} -p {port}",
                good=wants(r"bytes in"), server_is_killed=True)
+    # Of datagrams. Without -b the server takes an address of IPv6 alone.
+    for name, option in {"plain": "", "blocking": "-T b", "async": "-T a", "nonblocking": "-T n", "echo": "-T e"}.items():
+        pong = f"udpong -p {{port}} {option}".strip()
+        yield Case(f"udpong.{name}", f"{pong} -b {{addr}}", f"{pong} -C 200 -S 1000 -s {{addr}}", good=wants(r"custom +\S+"), server_is_killed=True)
     # A program on sockets that knows nothing of it.
     preload = f"LD_PRELOAD=/usr/lib/{platform.machine()}-linux-gnu/rsocket/librspreload.so"
     yield Case("iperf3.preloaded", "iperf3 -s -1 -p {port}", "iperf3 -c {addr} -p {port} -n 50M", good=wants(r"50\.[0-9] MBytes.*sender[^?]*receiver"),
