@@ -34,131 +34,204 @@ class Stopwatch {
 
 }  // namespace
 
+// One call, from its first byte to its last.
+class Sending::Call {
+ public:
+  Call(Sending& sending, int fd, std::span<const iovec> from, int flags)
+      : sending_(sending),
+        session_(sending.session_),
+        end_(sending.end_),
+        waiting_(sending.waiting_),
+        chooser_(sending.chooser_),
+        fd_(fd),
+        flags_(flags),
+        pieces_(from),
+        large_(pieces_.wanted() >= chooser_.least()),
+        stopwatch_(large_) {
+    // Urgent data goes by messages (spec/sdp 2).
+    if (!is_urgent()) transfer_ = chooser_.choose(pieces_.wanted());
+    if (transfer_ == Transfer::in_place && !blocks()) transfer_ = Transfer::copied;
+    in_place_ = transfer_ == Transfer::in_place;
+    may_lend_ = !is_urgent();
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  std::optional<ssize_t> run();
+
+ private:
+  enum class Wait : uint8_t { over, at_end, would_block, interrupted };
+
+  bool is_urgent() const { return (flags_ & MSG_OOB) != 0; }
+  bool blocks() const { return end_.blocks(fd_, flags_); }
+  bool has_room_or_end() { return !session_.room().empty() || !session_.writable(); }
+  std::optional<ssize_t> go_on_relayed();
+  bool write_to_peer(Bytes rest);
+  bool lend_to_peer(Bytes rest);
+  void copy(Bytes rest);
+  Wait wait_for_room();
+  bool sleep();
+  ssize_t failure(Wait wait);
+  ssize_t fail_at_end();
+  ssize_t finish();
+
+  Sending& sending_;
+  Session& session_;
+  const ProgramEnd& end_;
+  Waiting& waiting_;
+  TransferChooser& chooser_;
+  const int fd_;
+  const int flags_;
+  Lock lock_{session_.lock};
+  Handlers::Ran ran_;
+  SleepsForRoom sleeps_;
+  Pieces pieces_;
+  const bool large_;
+  const Stopwatch stopwatch_;
+  Transfer transfer_ = Transfer::copied;
+  bool in_place_ = false;  // the peer reads what is left
+  bool may_lend_ = false;  // or this side writes it to a buffer of the peer's
+  bool written_ = false;
+  bool copied_ = false;
+  bool faulted_ = false;
+};
+
 std::optional<ssize_t> Sending::send(int fd, std::span<const iovec> from, int flags) {
   if (end_.relayed()) return send_relayed(fd, from, flags);
-  Lock lock{session_.lock};
+  return Call{*this, fd, from, flags}.run();
+}
+
+std::optional<ssize_t> Sending::Call::run() {
   session_.completions().called();
-  const auto ready = [this] { return has_room_or_end(); };
-  Handlers::Ran ran;
-  SleepsForRoom sleeps;
-  Pieces pieces{from};
-  const size_t wanted = pieces.wanted();
-  const bool large = wanted >= chooser_.least();
-  Transfer transfer = (flags & MSG_OOB) != 0 ? Transfer::copied : chooser_.choose(wanted);
-  if (transfer == Transfer::in_place && !end_.blocks(fd, flags)) transfer = Transfer::copied;
-  const Stopwatch stopwatch{large};
-  bool in_place = transfer == Transfer::in_place;
-  bool written = false;
-  // Urgent data goes by messages (spec/sdp 2).
-  bool may_lend = (flags & MSG_OOB) == 0;
-  if (large && session_.pipelined()) session_.poll();
-  bool faulted = false;
-  bool copied = false;
+  if (large_ && session_.pipelined()) session_.poll();
   // A call of no bytes fails behind the end, too.
-  if (wanted == 0) {
+  if (pieces_.wanted() == 0) {
     session_.poll();
-    if (!session_.writable()) return fail_at_end(lock, fd, flags);
+    if (!session_.writable()) return fail_at_end();
   }
-  for (Bytes rest = pieces.rest(); !rest.empty(); rest = pieces.rest()) {
-    if (pieces.done() == 0) ran.begin_anew();
-    if (end_.relayed()) {
-      size_t done = pieces.done();
-      if (done > 0) note_zero_copy(flags, true);
-      lock.unlock();
-      if (done == 0) return send_relayed(fd, from, flags);
-      if (end_.blocks(fd, flags)) done += send_rest(end_.descriptor(fd), from, done, flags);
-      return static_cast<ssize_t>(done);
-    }
-    if (may_lend && rest.size() >= chooser_.least() && session_.may_write() &&
-        end_.blocks(fd, flags)) {
-      const uint32_t n = send_written(lock, session_, waiting_.look_time(), rest);
-      may_lend = n > 0;
-      written = written || may_lend;
-      pieces.moved(n);
+  for (Bytes rest = pieces_.rest(); !rest.empty() && !faulted_; rest = pieces_.rest()) {
+    if (pieces_.done() == 0) ran_.begin_anew();
+    if (end_.relayed()) return go_on_relayed();
+    if (rest.size() >= chooser_.least() && (write_to_peer(rest) || lend_to_peer(rest))) continue;
+    if (!session_.room().empty()) {
+      copy(rest);
       continue;
     }
-    if (in_place && rest.size() >= chooser_.least()) {
-      const uint32_t n = send_in_place(lock, session_, waiting_.look_time(), rest);
-      // The peer is elsewhere: the rest of the call is copied, or it might never end.
-      // One that offers a buffer instead is there.
-      in_place = n == rest.size() || (may_lend && session_.may_write());
-      pieces.moved(n);
-      continue;
-    }
-    const MutableBytes room = session_.room();
-    if (!room.empty()) {
-      const size_t n = std::min(room.size(), rest.size());
-      faulted = !copy_guarded(room.data(), rest.data(), n);
-      if (faulted) break;
-      session_.filled(static_cast<uint32_t>(n));
-      copied = true;
-      pieces.moved(n);
-      const bool last = pieces.all_done();
-      if (n == room.size() && !(last && (flags & MSG_OOB) != 0)) session_.process();
-      continue;
-    }
-    const bool looked = session_.poll();
-    if (!session_.room().empty()) continue;
-    if (!session_.writable()) {
-      if (pieces.done() > 0) break;
-      return fail_at_end(lock, fd, flags);
-    }
-    if (!end_.blocks(fd, flags)) {
-      waiting_.watch();
-      if (!looked) session_.poll_behind_others();
-      waiting_.hide_room(fd);
-      waiting_.keep_going();
-      if (ready()) continue;
-      if (pieces.done() > 0) break;
-      return failed(EAGAIN);
-    }
-    if (look(lock, session_, waiting_.look_time(), ready)) continue;
-    if (!sleep(lock, fd, ran, sleeps, pieces.done() > 0)) {
-      if (pieces.done() > 0) break;
-      return -1;
-    }
+    const Wait wait = wait_for_room();
+    if (wait == Wait::over) continue;
+    if (pieces_.done() == 0) return failure(wait);
+    break;
   }
-  const size_t done = pieces.done();
-  if ((flags & MSG_OOB) != 0 && done > 0) session_.mark_urgent();
+  return finish();
+}
+
+// The kernel sends what is left.
+std::optional<ssize_t> Sending::Call::go_on_relayed() {
+  size_t done = pieces_.done();
+  if (done > 0) sending_.note_zero_copy(flags_, true);
+  lock_.unlock();
+  if (done == 0) return sending_.send_relayed(fd_, pieces_.all(), flags_);
+  if (blocks()) done += send_rest(end_.descriptor(fd_), pieces_.all(), done, flags_);
+  return static_cast<ssize_t>(done);
+}
+
+// True if the rest was tried so, whatever has become of it.
+bool Sending::Call::write_to_peer(Bytes rest) {
+  if (!may_lend_ || !session_.may_write() || !blocks()) return false;
+  const uint32_t n = send_written(lock_, session_, waiting_.look_time(), rest);
+  may_lend_ = n > 0;
+  written_ = written_ || may_lend_;
+  pieces_.moved(n);
+  return true;
+}
+
+bool Sending::Call::lend_to_peer(Bytes rest) {
+  if (!in_place_) return false;
+  const uint32_t n = send_in_place(lock_, session_, waiting_.look_time(), rest);
+  // The peer is elsewhere: the rest of the call is copied, or it might never end.
+  // One that offers a buffer instead is there.
+  in_place_ = n == rest.size() || (may_lend_ && session_.may_write());
+  pieces_.moved(n);
+  return true;
+}
+
+void Sending::Call::copy(Bytes rest) {
+  const MutableBytes room = session_.room();
+  const size_t n = std::min(room.size(), rest.size());
+  faulted_ = !copy_guarded(room.data(), rest.data(), n);
+  if (faulted_) return;
+  session_.filled(static_cast<uint32_t>(n));
+  copied_ = true;
+  pieces_.moved(n);
+  if (n == room.size() && !(pieces_.all_done() && is_urgent())) session_.process();
+}
+
+Sending::Call::Wait Sending::Call::wait_for_room() {
+  const bool looked = session_.poll();
+  if (!session_.room().empty()) return Wait::over;
+  if (!session_.writable()) return Wait::at_end;
+  if (!blocks()) {
+    waiting_.watch();
+    if (!looked) session_.poll_behind_others();
+    waiting_.hide_room(fd_);
+    waiting_.keep_going();
+    return has_room_or_end() ? Wait::over : Wait::would_block;
+  }
+  if (look(lock_, session_, waiting_.look_time(), [this] { return has_room_or_end(); })) {
+    return Wait::over;
+  }
+  return sleep() ? Wait::over : Wait::interrupted;
+}
+
+// False, with errno: the call ends.
+bool Sending::Call::sleep() {
+  // Another thread may have given it away while this one looked.
+  if (end_.relayed()) return true;
+  waiting_.hide_room(fd_);
+  waiting_.begin_sleep(false);
+  bool slept = true;
+  if (!has_room_or_end()) {
+    lock_.unlock();
+    slept = sleeps_.sleep(end_.descriptor(fd_), ran_, pieces_.done() > 0);
+    const int error = errno;
+    lock_.lock();
+    errno = error;
+  }
+  waiting_.end_sleep(false);
+  return slept;
+}
+
+ssize_t Sending::Call::failure(Wait wait) {
+  if (wait == Wait::at_end) return fail_at_end();
+  return wait == Wait::would_block ? failed(EAGAIN) : -1;
+}
+
+// Nothing can be sent any more.
+ssize_t Sending::Call::fail_at_end() {
+  const int error = session_.take_error();
+  if (error != 0) waiting_.on_error_told(fd_);
+  lock_.unlock();
+  if (error != ECONNRESET && (flags_ & MSG_NOSIGNAL) == 0) (void)::raise(SIGPIPE);
+  return failed(error != 0 ? error : EPIPE);
+}
+
+ssize_t Sending::Call::finish() {
+  const size_t done = pieces_.done();
+  if (is_urgent() && done > 0) session_.mark_urgent();
   session_.process();
   session_.poll();
   waiting_.keep_going();
   // Whoever waits for room next finds what this call has left.
   if (waiting_.watched() && !end_.relayed() && session_.room().empty() && session_.writable()) {
-    waiting_.hide_room(fd);
+    waiting_.hide_room(fd_);
   }
-  if (large && pieces.all_done() && !written) chooser_.record(transfer, wanted, stopwatch.time());
-  if (done > 0) note_zero_copy(flags, copied);
-  waiting_.show_to_peer_here(lock);
-  if (faulted && done == 0) return failed(EFAULT);
+  if (large_ && pieces_.all_done() && !written_) {
+    chooser_.record(transfer_, pieces_.wanted(), stopwatch_.time());
+  }
+  if (done > 0) sending_.note_zero_copy(flags_, copied_);
+  waiting_.show_to_peer_here(lock_);
+  if (faulted_ && done == 0) return failed(EFAULT);
   return static_cast<ssize_t>(done);
-}
-
-// Nothing can be sent any more.
-ssize_t Sending::fail_at_end(Lock& lock, int fd, int flags) {
-  const int error = session_.take_error();
-  if (error != 0) waiting_.on_error_told(fd);
-  lock.unlock();
-  if (error != ECONNRESET && (flags & MSG_NOSIGNAL) == 0) (void)::raise(SIGPIPE);
-  return failed(error != 0 ? error : EPIPE);
-}
-
-bool Sending::sleep(Lock& lock, int fd, const Handlers::Ran& ran, SleepsForRoom& sleeps,
-                    bool has_moved) {
-  // Another thread may have given it away while this one looked.
-  if (end_.relayed()) return true;
-  waiting_.hide_room(fd);
-  waiting_.begin_sleep(false);
-  bool slept = true;
-  if (!has_room_or_end()) {
-    lock.unlock();
-    slept = sleeps.sleep(end_.descriptor(fd), ran, has_moved);
-    const int error = errno;
-    lock.lock();
-    errno = error;
-  }
-  waiting_.end_sleep(false);
-  return slept;
 }
 
 std::optional<ssize_t> Sending::send_file(int fd, int file, off_t* offset, size_t count) {

@@ -56,10 +56,8 @@ class Sending {
 
  private:
   using Lock = SessionLock;
-  bool has_room_or_end() { return !session_.room().empty() || !session_.writable(); }
+  class Call;
   std::optional<ssize_t> send_relayed(int fd, std::span<const iovec> from, int flags);
-  ssize_t fail_at_end(Lock& lock, int fd, int flags);
-  bool sleep(Lock& lock, int fd, const Handlers::Ran& ran, SleepsForRoom& sleeps, bool has_moved);
   void note_zero_copy(int flags, bool copied);
 
   Session& session_;
