@@ -46,7 +46,7 @@ void UcLink::on_deadline(Token& token) {
   token.runtime().guard(
       token, [&] { connection_.tick(token.now()); }, [&] { on_no_memory(token); });
   look_for_answers(token);
-  look_for_listener(token);
+  look_for_port(token);
   settle(token);
 }
 
@@ -58,13 +58,10 @@ void UcLink::look_for_answers(Token& token) {
   report_silence(token, stats::Silence::datagrams, port::Address::from_gid(to.address, to.port));
 }
 
-// Whoever calls a queue pair calls again anyway (spec/addressing 6.2).
-void UcLink::look_for_listener(Token& token) {
+void UcLink::look_for_port(Token& token) {
   if (ended_ || owner_ == nullptr || check_ != nullptr) return;
-  const wdp::Handshake* const call = connection_.handshake();
-  if (call == nullptr || !call->calls_listener()) return;
-  if (token.now() < call->unanswered_since() + wdp::kAsksForPort) return;
-  check_ = &PortCheck::start(token, driver_, *this, call->path(),
+  if (token.now() < connection_.port_in_doubt_since()) return;
+  check_ = &PortCheck::start(token, driver_, *this, connection_.path(),
                              wdp::port_question(driver_.random()), token.now());
 }
 

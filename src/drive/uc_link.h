@@ -65,7 +65,7 @@ class UcLink final : public engine::EventHandler,
   void settled(Token& token) override;
   void end(Token& token);
   void look_for_answers(Token& token);
-  void look_for_listener(Token& token);
+  void look_for_port(Token& token);
   void port_checked(Token& token, bool closed) override;
   void stop_check(Token& token);
   void publish_counts();
@@ -75,7 +75,7 @@ class UcLink final : public engine::EventHandler,
   wdp::UcConnection connection_;
   bool ended_ = false;
   bool silence_told_ = false;
-  PortCheck* check_ = nullptr;  // while a listener that is called answers nothing
+  PortCheck* check_ = nullptr;  // while the peer answers nothing
   stats::EngineBlock& engine_;
   stats::QpBlock* counters_;
   DropTally drops_;

@@ -61,8 +61,10 @@ struct Offer {
 inline constexpr std::array<Duration, 7> kHandshakeTries = {0ms,    100ms,  300ms, 700ms,
                                                             1500ms, 3100ms, 6300ms};
 inline constexpr Duration kHandshakeFails = 12700ms;
-// A listener's port that has answered nothing for so long may be closed (spec/wdp 4.2).
+// A port that has answered nothing for so long may be closed: a listener's (spec/wdp 4.2), and that
+// of a session (spec/wdp 5.1), whose peer may have much to do.
 inline constexpr Duration kAsksForPort = kHandshakeTries[1];
+inline constexpr Duration kAsksForPortOfSession = 500ms;
 inline constexpr std::array<Duration, 3> kRtuTries = {0ms, 100ms, 300ms};
 // While the application makes up its mind.
 inline constexpr uint32_t kWaitMs = 1000;

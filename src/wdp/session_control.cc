@@ -209,4 +209,11 @@ SessionControl::Event SessionControl::tick(Time now) {
   return Event::none;
 }
 
+SessionControl::Event SessionControl::port_closed() {
+  if (unanswered_since().is_never()) return Event::none;
+  keepalives_.stop();
+  state_ = State::gone;
+  return Event::lost;
+}
+
 }  // namespace weft::wdp

@@ -32,7 +32,7 @@ class SessionControl final : public ErrorReporter {
     peer_leaves,  // DREQ came: see peer_last(). peer_is_gone() ends it
     peer_closed,  // and what it has overtaken did not come in time
     closed,       // our own DREQ is through, or nobody answers it
-    lost,         // keepalives were not answered
+    lost,         // keepalives were not answered, or nobody has the peer's port
     refused,      // ERR came: see last_error() and refused_header()
   };
 
@@ -62,6 +62,9 @@ class SessionControl final : public ErrorReporter {
   const Keepalives& keepalives() const { return keepalives_; }
   // Since when it asks, and nothing at all comes from the peer; never where it is not so.
   Time unanswered_since() const { return alive() ? keepalives_.unanswered_since() : Time::never(); }
+
+  // Nobody has the peer's port. Nothing happens if anything has come since it was asked.
+  Event port_closed();
 
   State state() const { return state_; }
   bool ready(Time now) const { return !outbox_.empty() || (alive() && probe_.ready(now)); }

@@ -140,6 +140,13 @@ Time UcConnection::unanswered_since() const {
   return handshake_ != nullptr ? handshake_->unanswered_since() : Time::never();
 }
 
+Time UcConnection::port_in_doubt_since() const {
+  const bool asks = speaks() ? !session_->parameters().is_static
+                             : handshake_ != nullptr && handshake_->calls_listener();
+  if (!asks) return Time::never();
+  return unanswered_since() + (speaks() ? kAsksForPortOfSession : kAsksForPort);
+}
+
 // --- the end
 
 void UcConnection::close(Time now) {
@@ -151,6 +158,7 @@ void UcConnection::close(Time now) {
 }
 
 void UcConnection::port_closed() {
+  if (speaks()) return session_->port_closed();
   if (handshake_ != nullptr) handshake_->port_closed();
 }
 

@@ -50,7 +50,7 @@ class UcConnection final : public TrainSource {
   // --- the end
   // What is posted goes out first; where nothing stands yet, as abort().
   void close(Time now);
-  // Nobody has the peer's port: a call that nobody has answered fails.
+  // Nobody has the port of a peer that answers nothing: a call has failed, a session is lost.
   void port_closed();
   // At once. The peer hears of it; the consumer hears nothing any more.
   void abort(uint32_t reason, Time now);
@@ -65,6 +65,9 @@ class UcConnection final : public TrainSource {
   const UcSession* session() const { return session_ ? &*session_ : nullptr; }
   // Since when the peer answers nothing, though it is called or asked; never where it is not so.
   Time unanswered_since() const;
+  // Since when it is worth to ask whether the peer has its port: neither a queue pair that calls
+  // another, for it calls again, nor a static session wants to know. Or never.
+  Time port_in_doubt_since() const;
   // Once it is being set up.
   const Path& path() const { return session_ ? session_->parameters().path : handshake_->path(); }
   // Nothing will be sent any more, and its token may go into quarantine.

@@ -67,6 +67,8 @@ class UcSession final : private SendWindow::Waiter {
   void close(Time now);
   // At once: DREQ.
   void abort(uint32_t reason, Time now);
+  // Nobody has the port of a peer that answers nothing: it is lost.
+  void port_closed() { handle(control_.port_closed()); }
   void hold_requests(bool on) { send_path_.hold(on); }
   // The consumer flushes its send queue, as after send_failed(); what it posts later goes out
   // again.

@@ -299,6 +299,50 @@ TEST_F(CmUc, AConnectIsCalledOff) {
   request.reset();
 }
 
+// Its kernel says so, when the send window asks. The call to a port that is open and says nothing
+// is given up after 12.7 s, and keepalives would take 15 s.
+TEST_F(CmUc, APeerThatIsKilledIsMissedByWhoSends) {
+  listener = listen_on(passive.get());
+  auto peer = std::make_unique<Child>([port = port_of(listener), this](int ready) {
+    active.reset(rdma_create_event_channel());
+    client = resolved(active.get(), port);
+    if (create_qp(client.get(), IBV_QPT_UC) != 0) _exit(2);
+    rdma_conn_param p = parameters();
+    if (rdma_connect(client.get(), &p) != 0) _exit(3);
+    expect_event(active.get(), RDMA_CM_EVENT_ESTABLISHED);
+    tell(ready);
+    pause();
+  });
+  take_request();
+  accept();
+  request.reset();
+  expect_event(passive.get(), RDMA_CM_EVENT_ESTABLISHED);
+  peer->await();
+
+  const SilentPort silent;
+  client = resolved(passive.get(), silent.number());
+  ASSERT_OK(create_qp(client.get(), IBV_QPT_UC));
+  rdma_conn_param p = parameters();
+  ASSERT_OK(rdma_connect(client.get(), &p));
+  peer.reset();
+
+  OwnedEvent e;
+  std::vector<uint8_t> message = bytes(1 << 20, 1);
+  ibv_mr* mr = rdma_reg_msgs(server.get(), message.data(), message.size());
+  ASSERT_NE(mr, nullptr);
+  for (int sent = 0; e == nullptr && sent < 10'000; ++sent) {
+    (void)rdma_post_send(server.get(), nullptr, message.data(), message.size(), mr,
+                         IBV_SEND_SIGNALED);
+    ibv_wc wc{};
+    (void)ibv_poll_cq(server->send_cq, 1, &wc);
+    if (!quiet_for(passive.get(), 5)) e = next_event(passive.get());
+  }
+  ASSERT_NE(e, nullptr);
+  EXPECT_EQ(e->id, server.get());
+  EXPECT_STREQ(rdma_event_str(e->event), rdma_event_str(RDMA_CM_EVENT_DISCONNECTED));
+  EXPECT_OK(rdma_dereg_mr(mr));
+}
+
 // Three peers are killed at once, each in another phase: nobody says anything for them.
 TEST_F(CmUc, APeerThatIsKilledIsMissed) {
   listener = listen_on(passive.get());

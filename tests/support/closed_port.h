@@ -1,5 +1,4 @@
-// A UDP port of the loopback that is closed for all, and that nobody else can take meanwhile: its
-// socket is connected to itself and hears nobody else. The kernel answers others by ICMP.
+// UDP ports of the loopback where nobody answers, and that nobody else can take meanwhile.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,28 +8,36 @@
 
 namespace weft::test {
 
-class ClosedPort {
+// Open, and its socket is never read.
+class SilentPort {
  public:
-  ClosedPort() : fd_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    auto* const any = reinterpret_cast<sockaddr*>(&at);
-    EXPECT_EQ(::bind(fd_, any, size), 0);
-    EXPECT_EQ(::getsockname(fd_, any, &size), 0);
-    EXPECT_EQ(::connect(fd_, any, size), 0);
-    number_ = ntohs(at.sin_port);
+  SilentPort() : fd_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    name_.sin_family = AF_INET;
+    name_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof name_;
+    EXPECT_EQ(::bind(fd_, address(), size), 0);
+    EXPECT_EQ(::getsockname(fd_, address(), &size), 0);
   }
-  ~ClosedPort() { ::close(fd_); }
-  ClosedPort(const ClosedPort&) = delete;
-  ClosedPort& operator=(const ClosedPort&) = delete;
+  ~SilentPort() { ::close(fd_); }
+  SilentPort(const SilentPort&) = delete;
+  SilentPort& operator=(const SilentPort&) = delete;
 
-  uint16_t number() const { return number_; }
+  int fd() const { return fd_; }
+  uint16_t number() const { return ntohs(name_.sin_port); }
+
+ protected:
+  sockaddr* address() { return reinterpret_cast<sockaddr*>(&name_); }
 
  private:
   int fd_;
-  uint16_t number_ = 0;
+  sockaddr_in name_{};
+};
+
+// Closed for all: its socket is connected to itself and hears nobody else. The kernel answers
+// others by ICMP.
+class ClosedPort : public SilentPort {
+ public:
+  ClosedPort() { EXPECT_EQ(::connect(fd(), address(), sizeof(sockaddr_in)), 0); }
 };
 
 }  // namespace weft::test

@@ -164,8 +164,7 @@ TEST_F(InquiriesTest, AClosedPortIsAnAnswer) {
 
 // Those that are forgotten leave room for others: few ports are looked after at a time.
 TEST_F(InquiriesTest, APortIsLookedAfterUntilTheQuestionIsForgotten) {
-  const auto silent = port::bind_udp(port::Address::from_gid(kHere, 0));
-  ASSERT_TRUE(silent.ok());
+  const test::SilentPort silent;
   uint16_t own = 0;
   {
     auto h = engine_.hold();
@@ -174,7 +173,7 @@ TEST_F(InquiriesTest, APortIsLookedAfterUntilTheQuestionIsForgotten) {
   std::vector<Asks> asks(20);
   std::vector<SessionToken> questions;
   for (Asks& a : asks) {
-    questions.push_back(ask(a, port::Address::of_socket(silent->get()).port()));
+    questions.push_back(ask(a, silent.number()));
   }
   // Whoever looks after a port has a socket of its own.
   size_t looks = 0;
@@ -182,7 +181,7 @@ TEST_F(InquiriesTest, APortIsLookedAfterUntilTheQuestionIsForgotten) {
     sockaddr_in from{};
     socklen_t size = sizeof from;
     std::byte datagram[1500];
-    while (::recvfrom(silent->get(), datagram, sizeof datagram, MSG_DONTWAIT,
+    while (::recvfrom(silent.fd(), datagram, sizeof datagram, MSG_DONTWAIT,
                       reinterpret_cast<sockaddr*>(&from), &size) > 0) {
       if (ntohs(from.sin_port) != own) ++looks;
     }

@@ -65,6 +65,22 @@ TEST_F(SessionControlTest, KnowsSinceWhenNothingIsAnswered) {
   EXPECT_TRUE(session->unanswered_since().is_never());
 }
 
+// spec/wdp 5.1
+TEST_F(SessionControlTest, ThePeerIsLostWhoseKernelSaysThatNobodyHasItsPort) {
+  session->port_closed();
+  EXPECT_FALSE(host->host.end) << "nobody has asked";
+  const WdpCtl asked = wait(20s).at(0);
+  hear({.type = CtlType::kaa, .xid = asked.xid});
+  session->port_closed();
+  EXPECT_FALSE(host->host.end) << "it has answered";
+  ASSERT_EQ(wait(20s).size(), 1U);
+  session->port_closed();
+  ASSERT_TRUE(host->host.end);
+  EXPECT_EQ(host->host.end->kind, StreamEnd::Kind::lost);
+  EXPECT_TRUE(session->gone());
+  EXPECT_TRUE(wait(20s).empty());
+}
+
 TEST_F(SessionControlTest, WhateverComesPutsItOff) {
   later(9s);
   give(cut(write(1, 10, 0)));

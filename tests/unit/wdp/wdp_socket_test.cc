@@ -332,6 +332,7 @@ TEST_F(PortTest, AStaticSessionMayTakeFromAnybody) {
   b.tick(now);
   EXPECT_TRUE(b.said(now).empty());
   EXPECT_EQ(p.connection.state(), UcConnection::State::open);
+  EXPECT_TRUE(p.connection.port_in_doubt_since().is_never());
 }
 
 }  // namespace
