@@ -291,7 +291,10 @@ TEST_F(SameHost, a_window_that_is_closed_lends_its_memory_no_more) {
         reads[i].wr.rdma.rkey = window.rkey;
       }
       ibv_send_wr* bad = nullptr;
+      const Counted asked{"messages_sent"};
       check_errno(ibv_post_send(qp, reads, &bad), "ibv_post_send");
+      // Another thread may have the engine, and post them later.
+      while (asked.grown()["read"] < kReads) usleep(100);
       kill(getpid(), SIGSTOP);
       int good = 0;
       for (const ibv_wc& wc : collect(qp->send_cq, kReads)) good += wc.status == IBV_WC_SUCCESS;
