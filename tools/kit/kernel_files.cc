@@ -31,8 +31,11 @@ std::optional<std::vector<uint64_t>> read_numbers(const std::string& path) {
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    names.push_back(entry.path().filename());
+  // Not a range: its steps throw when the folder cannot be read to its end, because the process
+  // that it describes ends meanwhile.
+  std::filesystem::directory_iterator at{folder, error};
+  for (; !error && at != std::filesystem::directory_iterator{}; at.increment(error)) {
+    names.push_back(at->path().filename());
   }
   std::sort(names.begin(), names.end());
   return names;

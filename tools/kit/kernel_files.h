@@ -13,7 +13,8 @@ namespace weft::kit {
 std::optional<std::vector<std::string>> read_words(const std::string& path);
 // The file's words, all of them decimal numbers.
 std::optional<std::vector<uint64_t>> read_numbers(const std::string& path);
-// The names in a folder, sorted. Empty when there is none.
+// The names in a folder, sorted. Empty when there is none; those that were read when it goes away
+// meanwhile.
 std::vector<std::string> names_in(const std::string& folder);
 
 // The local ports in a table such as /proc/net/tcp (proc(5)); nothing is added when it is not

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "kit/kernel_files.h"
 #include "measure/files.h"
 #include "measure/power_integral.h"
 
@@ -57,7 +58,7 @@ Measured<double> battery_watts(const std::string& sysfs) {
   double sum = 0;
   bool discharging = false;
   std::string seen;
-  for (const std::string& name : names_in(root)) {
+  for (const std::string& name : kit::names_in(root)) {
     const std::string battery = fmt::format("{}/{}", root, name);
     const auto type = read_text(battery + "/type");
     const auto scope = read_text(battery + "/scope");

@@ -3,12 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <filesystem>
 
 #include "port/fd.h"
 
@@ -47,18 +45,6 @@ Result<int64_t, FileError> read_number(const std::string& path) {
     return fail(FileError{.path = path, .what = path + " holds no number"});
   }
   return value;
-}
-
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  // Not by a range: its steps throw when the folder goes away meanwhile, as those of processes do.
-  std::filesystem::directory_iterator at{folder, error};
-  for (; !error && at != std::filesystem::directory_iterator{}; at.increment(error)) {
-    names.push_back(at->path().filename());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 }  // namespace weft::measure

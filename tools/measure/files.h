@@ -21,7 +21,4 @@ Result<std::string, FileError> read_text(const std::string& path);
 // A file that holds one decimal number.
 Result<int64_t, FileError> read_number(const std::string& path);
 
-// The names in a folder, sorted. Empty when there is none.
-std::vector<std::string> names_in(const std::string& folder);
-
 }  // namespace weft::measure

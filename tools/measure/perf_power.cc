@@ -11,6 +11,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "kit/kernel_files.h"
 #include "measure/energy_counter.h"
 #include "measure/files.h"
 
@@ -151,7 +152,7 @@ Measured<std::vector<PowerEvent>> power_events(const std::string& sysfs, const s
   const auto mask = read_text(root + "/cpumask");
   const std::vector<int> cpus = mask ? cpu_list(*mask) : std::vector<int>{0};
   std::vector<PowerEvent> events;
-  for (const std::string& name : names_in(root + "/events")) {
+  for (const std::string& name : kit::names_in(root + "/events")) {
     if (!name.starts_with("energy-") || name.find('.') != std::string::npos) continue;
     const std::string file = fmt::format("{}/events/{}", root, name);
     const auto text = read_text(file);

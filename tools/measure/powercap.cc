@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "kit/kernel_files.h"
 #include "measure/energy_counter.h"
 #include "measure/files.h"
 
@@ -100,7 +101,7 @@ Unmeasured no_zones(const std::string& folder, const std::string& proc) {
 OpenSource open_powercap(const std::string& sysfs, const std::string& proc) {
   const std::string root = sysfs + "/class/powercap";
   std::vector<Zone> zones;
-  for (const std::string& folder : names_in(root)) {
+  for (const std::string& folder : kit::names_in(root)) {
     if (!folder.starts_with(kControl)) continue;
     const std::string zone = fmt::format("{}/{}", root, folder);
     const auto name = read_text(zone + "/name");

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "base/number_in.h"
+#include "kit/kernel_files.h"
 #include "measure/files.h"
 
 namespace weft::measure {
@@ -11,7 +12,7 @@ namespace {
 
 std::vector<pid_t> numbers_in(const std::string& folder) {
   std::vector<pid_t> numbers;
-  for (const std::string& name : names_in(folder)) {
+  for (const std::string& name : kit::names_in(folder)) {
     if (const auto number = number_in<pid_t>(name)) numbers.push_back(*number);
   }
   return numbers;

@@ -1,17 +1,39 @@
 #include "kit/kernel_files.h"
 
+#include <dirent.h>
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
+
+namespace {
+
+// Entries of a folder that can be read before it is gone; below 0: it stays. Of this thread.
+thread_local int g_entries_left = -1;
+
+}  // namespace
+
+// In front of libc's, for the C++ library's iterator.
+extern "C" __attribute__((visibility("default"))) dirent* readdir(DIR* folder) {
+  static const auto libc = reinterpret_cast<dirent* (*)(DIR*)>(::dlsym(RTLD_NEXT, "readdir"));
+  if (g_entries_left == 0) {
+    errno = ESRCH;
+    return nullptr;
+  }
+  if (g_entries_left > 0) --g_entries_left;
+  return libc(folder);
+}
 
 namespace weft::kit {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 namespace fs = std::filesystem;
 
 class KernelFilesTest : public ::testing::Test {
@@ -51,6 +73,17 @@ TEST_F(KernelFilesTest, Names) {
   file("mlx5_0", "");
   EXPECT_THAT(names_in(folder_), ElementsAre("mlx5_0", "siw1"));
   EXPECT_THAT(names_in(folder_ + "/none"), IsEmpty());
+}
+
+// As that of a process that ends while it is looked at.
+TEST_F(KernelFilesTest, NamesOfAFolderThatGoesAwayMeanwhile) {
+  for (const char* name : {"3", "4", "5"}) file(name, "");
+  std::vector<std::string> names;
+  g_entries_left = 4;  // "." and ".." are among them
+  EXPECT_NO_THROW(names = names_in(folder_));
+  g_entries_left = -1;
+  EXPECT_THAT(names, SizeIs(::testing::Le(3U)));
+  EXPECT_THAT(names, ::testing::IsSubsetOf({"3", "4", "5"}));
 }
 
 TEST_F(KernelFilesTest, LocalPorts) {
