@@ -3,10 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <memory>
 
-#include "drive/datagram_driver.h"
-#include "sim/host/ports.h"
+#include "tests/support/channel_node.h"
 #include "wire/wdp_messages.h"
 
 namespace weft::test {
@@ -15,58 +13,17 @@ namespace {
 using namespace std::chrono_literals;
 using engine::Token;
 
-const port::Address kA = port::Address::from_gid(Gid::from_ipv4(0x0a000001), 50000);
-const port::Address kB = port::Address::from_gid(Gid::from_ipv4(0x0a000002), 40000);
-
-wdp::Path path_to(const port::Address& to, const port::Address& from) {
-  return {.to = {.address = to.gid(), .port = to.port()}, .from = from.gid()};
-}
-
-struct Node final : drive::DatagramOwner {
-  Node(sim::Scheduler& scheduler, sim::DatagramEnd& end, const port::Address& own,
-       const port::Address& peer)
-      : runtime(scheduler, {}) {
-    runtime.run([&](Token& t) {
-      driver = &drive::DatagramDriver::start(
-          t, *this,
-          std::make_unique<sim::SimDatagrams>(
-              runtime, end, sim::SimDatagrams::Options{.own = own, .peer = peer}));
-      driver->enable_channels(own.port(), false);
-    });
-  }
-  size_t channels() const { return driver->wdp_socket().channels().size(); }
-  size_t at_rest() const { return driver->wdp_socket().channels().resting().size(); }
-  // As a program that closes the device.
-  void close() {
-    runtime.run([&](Token& t) { driver->close(t); });
-  }
-  // As Engine::flush_at_exit(), which sleeps until then and looks whether that was put off.
-  Time ends(sim::Scheduler& scheduler) const {
-    for (Time at; at < runtime.ends_at();) {
-      at = runtime.ends_at();
-      scheduler.run_for(std::max(at - runtime.now(), Duration{}));
-    }
-    return runtime.now();
-  }
-
-  sim::Runtime runtime;
-  drive::DatagramDriver* driver = nullptr;
-};
-
 class RdLinks : public ::testing::Test {
  protected:
   RdLinks() {
-    a.runtime.run([&](Token& t) {
-      a.driver->open_channel(t, path_to(kB, kA));
-      a.driver->settle(t);
-    });
+    a.open(path_to(kHostB, kHostA));
     scheduler.run_for(10ms);
     EXPECT_EQ(b.channels(), 1U);
   }
   // A message to a queue pair that B does not have: its socket acknowledges it.
   void send() {
     a.runtime.run([&](Token& t) {
-      wdp::RdChannel& channel = *a.driver->wdp_socket().channels().find(path_to(kB, kA));
+      wdp::RdChannel& channel = *a.driver->wdp_socket().channels().find(path_to(kHostB, kHostA));
       std::byte* const at = channel.send({.sidx = 3, .didx = 5, .length = 100}, 1, 1);
       std::fill_n(at, 100, std::byte{7});
       a.driver->settle(t);
@@ -77,8 +34,8 @@ class RdLinks : public ::testing::Test {
   sim::DatagramLink link{scheduler, 1};
 
  public:
-  Node a{scheduler, link.a(), kA, kB};
-  Node b{scheduler, link.b(), kB, kA};
+  ChannelNode a{scheduler, link.a(), kHostA, kHostB};
+  ChannelNode b{scheduler, link.b(), kHostB, kHostA};
 };
 
 // Nobody knows the round trip of a first message: it would be asked for after 300 ms.
@@ -138,12 +95,12 @@ TEST_F(RdLinks, AChannelAtRestGoesOn) {
     EXPECT_EQ(wire::WdpCommon::parse(d)->wdp_class, wire::WdpClass::rd);
     return true;
   });
-  a.runtime.run([&](Token& t) { a.driver->open_channel(t, path_to(kB, kA)); });
+  a.runtime.run([&](Token& t) { a.driver->open_channel(t, path_to(kHostB, kHostA)); });
   send();
   scheduler.run_for(1ms);
   EXPECT_EQ(datagrams, 1);
   EXPECT_EQ(b.at_rest(), 0U);
-  EXPECT_TRUE(a.driver->wdp_socket().channels().find(path_to(kB, kA))->sender().idle());
+  EXPECT_TRUE(a.driver->wdp_socket().channels().find(path_to(kHostB, kHostA))->sender().idle());
   scheduler.run_for(3s);
   EXPECT_EQ(a.at_rest(), 1U);
   EXPECT_EQ(b.at_rest(), 1U);
