@@ -77,6 +77,8 @@ class Runtime final : public engine::Runtime {
   void closes_at(engine::Token&, Time when) override { ends_at_ = std::max(ends_at_, when); }
   // A process that ends does so then, by what its handlers have asked for so far.
   Time ends_at() const { return ends_at_; }
+  // Bytes on account of which Engine's helper thread may rest.
+  using engine::Runtime::take_received;
 
  private:
   void update_interest(engine::Token& token, engine::EventHandler& handler, bool read,
