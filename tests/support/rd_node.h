@@ -24,7 +24,7 @@ class RdNode final : public wdp::WdpSocketOwner {
 
   // Its address is 10.0.0.`number`. `channels`: false is a host without the option.
   RdNode(uint8_t number, uint64_t seed, Time now, bool channels = true, size_t window = 1 << 20)
-      : random_(seed), socket(random_, now), address(address_of(number)), window_(window) {
+      : numbers(seed), socket(numbers, now), address(address_of(number)), window_(window) {
     if (channels) socket.channels().enable({.own_port = kPort, .window = window});
   }
   static wdp::Endpoint address_of(uint8_t number) {
@@ -245,7 +245,7 @@ class RdNode final : public wdp::WdpSocketOwner {
   }
   struct Link final : wdp::RdChannelOwner {
     explicit Link(RdNode& of)
-        : channel(of.socket.channels(), *this, of.random_, of.window_, of.ecn, of.congestion()) {
+        : channel(of.socket.channels(), *this, of.numbers, of.window_, of.ecn, of.congestion()) {
       if (!of.rests) channel.keep_awake();
     }
     void reached() override { may_speak = true; }
@@ -339,6 +339,14 @@ class RdNode final : public wdp::WdpSocketOwner {
   }
   void answered(SessionToken, const wdp::Handshake&) override {}
 
+  // Tokens and first sequence numbers.
+  struct Numbers final : Random {
+    explicit Numbers(uint64_t seed) : seeded(seed) {}
+    uint64_t next() override { return fixed ? *fixed : seeded.next(); }
+    std::optional<uint64_t> fixed;  // each is this one
+    SeededRandom seeded;
+  };
+
  private:
   static void take(const wdp::Train& t, std::vector<Datagram>& all) {
     t.each_datagram([&](std::span<const IoVec> pieces) {
@@ -372,10 +380,10 @@ class RdNode final : public wdp::WdpSocketOwner {
     });
   }
 
-  SeededRandom random_;
   wdp::Train train_;  // being filled; each has an area of 64 KB
 
  public:
+  Numbers numbers;
   wdp::WdpSocket socket;
   const wdp::Endpoint address;
   bool ecn = true;        // of links that begin

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <tuple>
 
@@ -58,6 +59,39 @@ struct RdBundleTest : RdQueueTest {
   RdChannel& of_b() { return b.links.front().channel; }
   static bool is_bundle(const Buffer& d) {
     return wire::WdpCommon::parse(d)->wdp_class == WdpBundle::kClass;
+  }
+  // What A's datagrams have: how many messages, and which of them is an END.
+  struct Seen {
+    size_t messages = 0;
+    size_t ends = 0;
+    friend bool operator==(const Seen&, const Seen&) = default;
+  };
+  static Watch look_at(std::vector<Seen>& datagrams) {
+    return [&datagrams](bool from_a, const Buffer& d) {
+      const auto messages = messages_in(d);
+      if (!from_a || messages.empty()) return true;
+      const auto ends = std::count_if(messages.begin(), messages.end(),
+                                      [](const auto& m) { return m.header.is_end(); });
+      datagrams.push_back({messages.size(), static_cast<size_t>(ends)});
+      return true;
+    };
+  }
+  // The records that B says.
+  static Watch listen_to(std::vector<wire::WdpResponse>& records) {
+    return [&records](bool from_a, const Buffer& d) {
+      for (const auto& m : messages_in(d)) {
+        if (from_a || m.header.opcode != Opcode::terminate) continue;
+        for (size_t at = 0; at < m.payload.size(); at += wire::WdpResponse::kSize) {
+          records.push_back(wire::WdpResponse::parse(m.payload.data() + at));
+        }
+      }
+      return true;
+    };
+  }
+  // The program takes back what it has registered last, from its byte `left` on.
+  void cut_last_region(size_t left = 0) {
+    const work::SendQueue& queue = p.host.send_queue();
+    p.host.regions.at(p.host.send_queue().at(queue.tail() - 1).segment()->lkey).length = left;
   }
   static bool has_ack(const Buffer& d) {
     Bytes rest = Bytes{d}.subspan(WdpBundle::kSize);
@@ -234,6 +268,61 @@ TEST_F(RdBundleTest, ACopyOfOneIsDropped) {
   EXPECT_EQ(b.socket.channels().drops().of(WdpDrop::duplicate), 1U);
 }
 
+// spec/wdp-rd 6.7: an RDACK is of its transmission alone, so nobody says it again.
+TEST_F(RdBundleTest, TheRdackOfACopyIsHeard) {
+  stand();
+  a.polls = b.polls = false;
+  p.post_receives(1);
+  q.send(kA, 1, pattern_bytes(64, 9));
+  talk();
+  ASSERT_FALSE(of_b().sender().idle());
+  send_many(2, 64);
+  const auto said = a.said(now);
+  ASSERT_EQ(said.size(), 1U);
+  const Buffer& whole = said[0].bytes;
+  ASSERT_TRUE(is_bundle(whole) && has_ack(whole));
+  size_t without = WdpBundle::kSize;
+  for (const auto& m : messages_in(whole)) {
+    without += WdpBundle::kFrame + wire::WdpData::kSize + m.payload.size();
+  }
+  b.hear(Bytes{whole}.first(without), a.address, now);
+  EXPECT_EQ(q.received.size(), 2U);
+  EXPECT_FALSE(of_b().sender().idle());
+  b.hear(whole, a.address, now);
+  EXPECT_EQ(b.socket.channels().drops().of(WdpDrop::duplicate), 1U);
+  EXPECT_TRUE(of_b().sender().idle());
+  a.polls = b.polls = true;
+  later(1s);
+  expect_received(2, 64);
+  expect_all(q, Status::success);
+}
+
+// Each number has its bundle, and those that are lost come again, on either side of 0.
+TEST_F(RdBundleTest, CsnsWrap) {
+  constexpr uint32_t kRounds = 40;
+  a.numbers.fixed = 0xffff'ffff - kRounds / 2;
+  stand();
+  a.numbers.fixed.reset();
+  std::vector<uint32_t> csns;
+  const auto watch = [&](bool from_a, const Buffer& d) {
+    if (!from_a || !is_bundle(d)) return true;
+    const uint32_t csn = wire::WdpCommon::parse(d)->class_word;
+    const bool again = std::count(csns.begin(), csns.end(), csn) > 0;
+    csns.push_back(csn);
+    return again || csn % 3 != 0;
+  };
+  for (uint32_t round = 0; round < kRounds; ++round) {
+    q.post_receives(3);
+    for (uint32_t i = 0; i < 3; ++i) p.send(kB, 2, pattern_bytes(64, 3 * round + i));
+    talk(watch);
+  }
+  later(3s, watch);
+  expect_received(3 * kRounds, 64);
+  EXPECT_EQ(std::count(csns.begin(), csns.end(), 0xffff'ffff), 2) << "it is a multiple of 3";
+  EXPECT_EQ(std::count(csns.begin(), csns.end(), 0), 2);
+  EXPECT_EQ(std::count(csns.begin(), csns.end(), 1), 1);
+}
+
 // All of it comes again, and what was there is not taken twice.
 TEST_F(RdBundleTest, WithoutMemoryInTheMiddleOfOneNothingIsDoneTwice) {
   stand();
@@ -253,6 +342,82 @@ TEST_F(RdBundleTest, WithoutMemoryInTheMiddleOfOneNothingIsDoneTwice) {
     EXPECT_EQ(sum, 4U) << n;
     forget();
   }
+}
+
+// A message whose memory is gone leaves no part, wherever it would be.
+TEST_F(RdBundleTest, APartThatIsTakenBackLeavesTheOthers) {
+  stand();
+  constexpr uint32_t kMessages = 4;
+  for (uint32_t bad = 0; bad < kMessages; ++bad) {
+    q.post_receives(kMessages - 1);
+    for (uint32_t i = 0; i < kMessages; ++i) {
+      p.send(kB, 2, pattern_bytes(64 + 8 * i, i));
+      if (i == bad) cut_last_region();
+    }
+    std::vector<Seen> datagrams;
+    talk(look_at(datagrams));
+    later(1ms, look_at(datagrams));
+    EXPECT_EQ(datagrams, (std::vector<Seen>{{.messages = kMessages - 1}})) << bad;
+    ASSERT_EQ(q.received.size(), kMessages - 1) << bad;
+    ASSERT_EQ(p.host.sent.size(), kMessages) << bad;
+    for (uint32_t i = 0, at = 0; i < kMessages; ++i) {
+      EXPECT_EQ(p.status_of(i), i == bad ? Status::local_protection : Status::success) << bad;
+      if (i == bad) continue;
+      EXPECT_EQ(q.received[at++].bytes, pattern_bytes(64 + 8 * i, i)) << bad;
+    }
+    forget();
+  }
+}
+
+// Memory that goes behind the first segment: END takes the place of the next.
+TEST_F(RdBundleTest, AnEndSharesADatagram) {
+  stand();
+  q.post_receives(2);
+  p.send(kB, 2, pattern_bytes(4000, 1));
+  cut_last_region(2000);
+  for (uint32_t i = 0; i < 2; ++i) p.send(kB, 2, pattern_bytes(64, i));
+  std::vector<Seen> datagrams;
+  talk(look_at(datagrams));
+  later(1ms, look_at(datagrams));
+  EXPECT_EQ(datagrams, (std::vector<Seen>{{.messages = 1}, {.messages = 3, .ends = 1}}));
+  ASSERT_EQ(p.host.sent.size(), 3U);
+  EXPECT_EQ(p.status_of(0), Status::local_protection);
+  EXPECT_EQ(p.status_of(1), Status::success);
+  EXPECT_EQ(p.status_of(2), Status::success);
+  ASSERT_EQ(q.received.size(), 2U) << "the receive that it held is the next message's";
+  for (uint32_t i = 0; i < 2; ++i) EXPECT_EQ(q.received[i].bytes, pattern_bytes(64, i)) << i;
+}
+
+// spec/wdp-rd 6.5: those before it are delivered, it and all behind it come again.
+TEST_F(RdBundleTest, ARefusalInTheMiddleIsThatOfItsMessage) {
+  using Code = wire::WdpResponse::Code;
+  stand();
+  const auto record = [](Code code, uint32_t msn, uint8_t delay = 0) {
+    return wire::WdpResponse{.qidx = 1, .ridx = 2, .code = code, .delay = delay, .msn = Msn{msn}};
+  };
+  q.post_receives(2);
+  for (uint32_t i = 0; i < 5; ++i) p.send(kB, 2, pattern_bytes(64, i));
+  std::vector<wire::WdpResponse> records;
+  std::vector<size_t> counts;
+  const auto watch = [&](bool from_a, const Buffer& d) {
+    return count_messages(counts)(from_a, d) && listen_to(records)(from_a, d);
+  };
+  talk(watch);
+  // Number 1 was stand()'s.
+  EXPECT_EQ(records, (std::vector{record(Code::ack, 3), record(Code::rnr, 4, kRnrDelay)}));
+  EXPECT_EQ(counts, std::vector<size_t>{5});
+  EXPECT_EQ(q.received.size(), 2U);
+  records.clear();
+  counts.clear();
+  q.post_receives(3);
+  talk(watch);
+  later(1ms, watch);
+  ASSERT_FALSE(records.empty());
+  records.front().msn = Msn{};  // READY is of no message
+  // Those that come again have new numbers.
+  EXPECT_EQ(records, (std::vector{record(Code::ready, 0), record(Code::ack, 9)}));
+  EXPECT_EQ(counts, std::vector<size_t>{3});
+  expect_received(5, 64);
 }
 
 TEST_F(RdBundleTest, OneWithAFaultIsNotLookedAt) {
