@@ -1,7 +1,10 @@
 """Cases about those who say hello: hostile ones, those who come twice, and two of the same name."""
 
 import contextlib
+import errno
 import json
+import os
+import resource
 import signal
 import socket
 import struct
@@ -92,6 +95,22 @@ def stranger_at_the_door(scene):
         check("counts" in guest.say({"end": answer["first"]}), "no counts")
     receiver.kill(signal.SIGTERM)
     receiver.end()
+
+
+def out_of_descriptors(scene):
+    """A receiver that cannot accept a sender says why, once, and takes it as soon as it can."""
+    receiver = scene.receive("udp", "--once")
+    pid, limit = receiver.process.pid, resource.RLIMIT_NOFILE
+    before = resource.prlimit(pid, limit)
+    resource.prlimit(pid, limit, (3, before[1]))
+    sender = scene.send("udp", "--packets", 300, "--rate", 150)
+    told = receiver.wait_for("a failed accept", lambda d: d.get("event") == "unaccepted")
+    equal(told["reason"], os.strerror(errno.EMFILE), "reason")
+    time.sleep(1)  # it tries again meanwhile
+    resource.prlimit(pid, limit, before)
+    sent, got = sender.end(), receiver.end()
+    equal(total(got, "received"), total(sent, "sent"), "received")
+    equal(sum(d.get("event") == "unaccepted" for d in receiver.documents()), 1, "times that it was told")
 
 
 class Host:
@@ -281,6 +300,7 @@ CASES = {
     "told_at_the_end_uc": told_at_the_end("uc"),
     "taken_place": taken_place,
     "stranger_at_the_door": stranger_at_the_door,
+    "out_of_descriptors": out_of_descriptors,
     "ring_from_nowhere_tcp": ring_from_nowhere("tcp"),
     "ring_from_nowhere_udp": ring_from_nowhere("udp"),
     "first_again": first_again,

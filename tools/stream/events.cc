@@ -61,6 +61,10 @@ std::string lost(const json& e) {
 std::string refused(const json& e) {
   return fmt::format("refused a sender at {}: {}", text(e, "sender"), text(e, "reason"));
 }
+std::string unaccepted(const json& e) {
+  return fmt::format("a sender waits, and its connection cannot be accepted: {}. Trying again",
+                     text(e, "reason"));
+}
 std::string gap(const json& e) {
   return fmt::format("stream {}: a gap of {} packets, {} to {}. Its sender had sent {} of them",
                      number(e, "stream"), number(e, "packets"), number(e, "from"),
@@ -94,11 +98,13 @@ std::string file(const json& e) {
 std::string sentence_of(const json& event) {
   using Teller = std::string (*)(const json&);
   static const std::map<std::string, Teller> kTellers{
-      {"listening", listening}, {"circuit", circuit}, {"waiting", waiting},
-      {"connected", connected}, {"ended", ended},     {"lost", lost},
-      {"refused", refused},     {"gap", gap},         {"file", file},
-      {"foreign", foreign},     {"jump", jump},       {"invalid", invalid},
-      {"learned", learned}};
+      {"listening", listening}, {"circuit", circuit},
+      {"waiting", waiting},     {"connected", connected},
+      {"ended", ended},         {"lost", lost},
+      {"refused", refused},     {"gap", gap},
+      {"file", file},           {"foreign", foreign},
+      {"jump", jump},           {"invalid", invalid},
+      {"learned", learned},     {"unaccepted", unaccepted}};
   const std::string name = text(event, "event");
   if (const auto teller = kTellers.find(name); teller != kTellers.end()) {
     return teller->second(event);

@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "cli/stop.h"
 #include "kit/failure.h"
@@ -78,15 +81,21 @@ auto or_refuse(Refused how, Step step) {
 }  // namespace
 
 void Receiver::listen() {
+  bool told = false;  // that a connection cannot be accepted
   while (!stop_) {
     pollfd p{.fd = listener_.get(), .events = POLLIN, .revents = 0};
     if (::poll(&p, 1, kListenMs) <= 0) continue;
     port::Fd fd{::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
     if (!fd.valid()) {
+      if (errno == EAGAIN || errno == EINTR) continue;
       // Out of descriptors, maybe: the connection waits until there is one.
-      if (errno != EAGAIN && errno != EINTR) ::poll(nullptr, 0, kListenMs);
+      if (!std::exchange(told, true)) {
+        report_.tell({{"event", "unaccepted"}, {"reason", std::strerror(errno)}});
+      }
+      ::poll(nullptr, 0, kListenMs);
       continue;
     }
+    told = false;
     const std::lock_guard lock{mutex_};
     // Too many are closed at once; a sender tries again.
     if (connections_.size() >= kMostConnections + lanes_.size()) continue;

@@ -31,6 +31,9 @@ TEST(StreamEvents, OfAReceiverAreSentences) {
   EXPECT_EQ(with("lost"), "lost the sender at 192.0.2.7, which said no goodbye: stream 3");
   EXPECT_EQ(sentence_of({{"event", "refused"}, {"sender", "192.0.2.7"}, {"reason", "--bits"}}),
             "refused a sender at 192.0.2.7: --bits");
+  EXPECT_EQ(sentence_of({{"event", "unaccepted"}, {"reason", "Too many open files"}}),
+            "a sender waits, and its connection cannot be accepted: Too many open files. Trying "
+            "again");
   EXPECT_EQ(
       sentence_of({{"event", "circuit"},
                    {"stream", 0},
