@@ -24,9 +24,9 @@ using work::Operation;
 constexpr uint16_t kRoom = 1472;
 
 // One end of the connection.
-struct Side final : StreamOwner, wdp::RdStreamOwner {
-  Side(sim::Scheduler& scheduler, sim::DatagramEnd& end, const port::Address& own,
-       const port::Address& peer, uint8_t index)
+struct ConnectedSide final : StreamOwner, wdp::RdStreamOwner {
+  ConnectedSide(sim::Scheduler& scheduler, sim::DatagramEnd& end, const port::Address& own,
+                const port::Address& peer, uint8_t index)
       : node(scheduler, end, own, peer),
         path(path_to(peer, own)),
         offer{.qpn = make_qpn(own.port(), index), .session = 0x1000U + index, .room = kRoom} {}
@@ -107,8 +107,8 @@ class RdBytesTest : public ::testing::Test {
 
   sim::Scheduler scheduler;
   sim::DatagramLink link{scheduler, 1};
-  Side a{scheduler, link.a(), kHostA, kHostB, 3};
-  Side b{scheduler, link.b(), kHostB, kHostA, 5};
+  ConnectedSide a{scheduler, link.a(), kHostA, kHostB, 3};
+  ConnectedSide b{scheduler, link.b(), kHostB, kHostA, 5};
 };
 
 // Somebody waits for those: the helper thread looks for the next at once (docs/design/19).
