@@ -19,9 +19,9 @@ Outcome<std::unique_ptr<QueuePair>> QueuePair::create(QpInit& init) {
       l.max_inline > device::kMaxInline) {
     return fail(Errc::invalid);
   }
-  // A slot has room for so much in any case, and rdma_xclient sends inline without having asked for
-  // it.
-  init.limits.max_inline = std::max(init.limits.max_inline, work::SendQueue::kLeastRoom);
+  // A slot has room for so much in any case, and programs send inline without having asked for it.
+  init.limits.max_inline = std::max(
+      l.max_inline, std::min(device::kMaxInline, work::SendQueue::least_room(l.max_send_sge)));
   Adapter& adapter = init.context->adapter();
   engine::Engine& engine = adapter.next_engine();
   std::unique_ptr<QueuePair> qp{new QueuePair(init, *traits, engine)};

@@ -6,6 +6,7 @@
 //         not polled
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <memory>
@@ -21,6 +22,10 @@ class SendQueue {
   // Bytes that each slot has for its payload at least: a bind keeps its arguments there, whatever
   // the limits say.
   static constexpr uint32_t kLeastRoom = 48;
+  // With up to `segments` SGEs.
+  static constexpr uint32_t least_room(uint32_t segments) {
+    return std::max(kLeastRoom, segments * uint32_t{sizeof(LocalSegment)});
+  }
   // `capacity` requests, each with up to `segments` SGEs or `inline_bytes` of data, and `extra`
   // bytes that only its owner knows the meaning of.
   SendQueue(uint32_t capacity, uint32_t segments, uint32_t inline_bytes, uint32_t extra = 0)
@@ -82,9 +87,7 @@ class SendQueue {
  private:
   static constexpr size_t round_up(size_t n) { return (n + 63) & ~size_t{63}; }
   static constexpr size_t payload_room(uint32_t segments, uint32_t inline_bytes) {
-    const size_t list = segments * sizeof(LocalSegment);
-    const size_t most = list > inline_bytes ? list : inline_bytes;
-    return most > kLeastRoom ? most : kLeastRoom;
+    return std::max(least_room(segments), inline_bytes);
   }
 
   const uint32_t capacity_;

@@ -66,6 +66,20 @@ TEST_F(QpTest, Limits) {
   refuse([&](auto& a) { a.recv_cq = nullptr; });
 }
 
+// What the places of SGEs have room for is granted, as by adapters whose requests hold one or the
+// other: Portals4 sends 64 bytes inline without asking.
+TEST_F(QpTest, AsMuchInlineDataAsTheSgesHaveRoomFor) {
+  for (const auto& [sges, asked, least] :
+       {std::tuple{1U, 0U, 48U}, {8U, 0U, 128U}, {8U, 200U, 200U}, {30U, 0U, 480U}}) {
+    ibv_qp_init_attr a = attr();
+    a.cap.max_send_sge = sges;
+    a.cap.max_inline_data = asked;
+    const Owned<ibv_qp> qp{ibv_create_qp(pd.get(), &a)};
+    ASSERT_NE(qp, nullptr);
+    EXPECT_EQ(a.cap.max_inline_data, least) << sges << " SGEs, " << asked << " bytes asked for";
+  }
+}
+
 TEST_F(QpTest, ExtendedOptions) {
   ibv_qp_init_attr_ex a{};
   a.qp_type = IBV_QPT_RC;
