@@ -210,8 +210,10 @@ bool Engine::waits_for_holder() {
 
 bool Engine::turn(Token& token) {
   if (output_.has_gathered()) flush_gathered(token);
-  bool moved = run_deadlines(token);
-  moved |= sockets_.poll(token);
+  // What has come goes first: a thread that had no processor for long finds answers beside the
+  // deadlines that were for want of them.
+  bool moved = sockets_.poll(token);
+  moved |= run_deadlines(token);
   if (output_.deferred_is_due(token.now(), !moved)) flush_deferred(token);
   return moved;
 }

@@ -1,9 +1,14 @@
 // Whoever waits for the engine waits for the end of a turn, so a turn ends soon.
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <functional>
 #include <map>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/support/scheduling.h"
 #include "tests/unit/engine/engine_fixture.h"
@@ -48,6 +53,48 @@ TEST_F(TurnLength, ManyDeadlinesAtOnceAreSeveralTurns) {
   EXPECT_TRUE(test::comes_true(done));
   engine.reset();
   for (const auto& [turn, n] : count) EXPECT_LE(n, 64U);
+}
+
+// Waits for an answer, and not for ever.
+class Asker final : public EventHandler {
+ public:
+  Asker(int fd, std::vector<std::string>& calls) : fd_(fd), calls_(calls) {}
+  void on_ready(Token& token, bool, bool) override {
+    char byte = 0;
+    if (::read(fd_, &byte, 1) != 1) return;
+    calls_.emplace_back("answer");
+    token.runtime().set_deadline(token, *this, Time::never());
+  }
+  void on_deadline(Token&) override { calls_.emplace_back("deadline"); }
+  void on_doorbell(Token&) override {}
+  void abandon_in_child() override {}
+
+ private:
+  int fd_;
+  std::vector<std::string>& calls_;
+};
+
+// As it is where this process had no processor for long.
+TEST_F(TurnLength, AnAnswerThatHasComeIsInTime) {
+  int answers[2];
+  ASSERT_EQ(::pipe2(answers, O_NONBLOCK | O_CLOEXEC), 0);
+  std::vector<std::string> calls;  // the holder's
+  {
+    Hold h = engine->hold();
+    auto asker = std::make_unique<Asker>(answers[0], calls);
+    EventHandler& handler = *asker;
+    engine->add(h.token(), std::move(asker), answers[0], true, false);
+    engine->set_deadline(h.token(), handler, h.token().now());
+    ASSERT_EQ(::write(answers[1], "x", 1), 1);
+  }
+  EXPECT_TRUE(test::comes_true([&] {
+    engine->progress();
+    const Hold h = engine->hold();
+    return !calls.empty();
+  }));
+  engine.reset();
+  EXPECT_EQ(calls, std::vector<std::string>{"answer"});
+  for (const int fd : answers) ::close(fd);
 }
 
 // Has always more, and tells how often it was asked.
