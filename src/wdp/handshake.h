@@ -62,9 +62,10 @@ inline constexpr std::array<Duration, 7> kHandshakeTries = {0ms,    100ms,  300m
                                                             1500ms, 3100ms, 6300ms};
 inline constexpr Duration kHandshakeFails = 12700ms;
 // A port that has answered nothing for so long may be closed: a listener's (spec/wdp 4.2), and that
-// of a session (spec/wdp 5.1), whose peer may have much to do.
+// of a session (spec/wdp 5.1). A peer of a session may have much to do, or be stopped; and a
+// firewall that lets in nothing but answers may refuse the question as if its port were closed.
 inline constexpr Duration kAsksForPort = kHandshakeTries[1];
-inline constexpr Duration kAsksForPortOfSession = 500ms;
+inline constexpr Duration kAsksForPortOfSession = 2s;
 inline constexpr std::array<Duration, 3> kRtuTries = {0ms, 100ms, 300ms};
 // While the application makes up its mind.
 inline constexpr uint32_t kWaitMs = 1000;
