@@ -41,34 +41,34 @@ def complaints(file, serving, crc):
         # spec/siw 2.7: rdma_cm puts nothing in front of a program's private data.
         if s.revision != 2 or s.private_data != ENHANCED_BLOCK + PRIVATE_DATA:
             yield f"revision {s.revision}, {s.private_data} bytes of private data"
-    ways = [(s.source, s.target) for s in capture.start_ups]
-    if sorted(capture.fpdus) != sorted(ways):
+    directions = [(s.source, s.target) for s in capture.start_ups]
+    if sorted(capture.fpdus) != sorted(directions):
         yield f"FPDUs between {list(capture.fpdus)}"
         return
     # spec/mpa 2.4, 2.5: the Initiator speaks first.
-    if capture.times[ways[0]][0] > capture.times[ways[1]][0]:
+    if capture.times[directions[0]][0] > capture.times[directions[1]][0]:
         yield "the Responder spoke first"
-    for way in ways:
-        fpdus = capture.fpdus[way]
+    for direction in directions:
+        fpdus = capture.fpdus[direction]
         if {f.crc_checked for f in fpdus} != {crc}:
-            yield f"{way}: FPDUs with a CRC that counts, and without"
+            yield f"{direction}: FPDUs with a CRC that counts, and without"
         # spec/siw 4.4: no opcode of weft's own, nor any that it did not agree on.
         if not {f.opcode for f in fpdus} <= {0, 1, 2, 3}:
-            yield f"{way}: opcodes {sorted({f.opcode for f in fpdus})}"
+            yield f"{direction}: opcodes {sorted({f.opcode for f in fpdus})}"
 
 
 def complaints_about_segments(file):
     """2.5 rule 8, 7: an FPDU fits into a segment of TCP, and one of a long message fills it (3.1)."""
-    ways = segments.ways(file)
-    if len(ways) != 2:
-        yield f"{len(ways)} ways in {file}"
-    for name, way in ways.items():
-        if way.emss != EMSS:
-            yield f"{name}: TCP's segments have {way.emss} bytes"
-        if way.largest() > way.emss:
-            yield f"{name}: an FPDU of {way.largest()} bytes, and segments of {way.emss}"
-    if {way.largest() for way in ways.values()} != {EMSS}:
-        yield f"the largest FPDUs of both sides: {[way.largest() for way in ways.values()]}"
+    directions = segments.directions(file)
+    if len(directions) != 2:
+        yield f"{len(directions)} directions in {file}"
+    for name, direction in directions.items():
+        if direction.emss != EMSS:
+            yield f"{name}: TCP's segments have {direction.emss} bytes"
+        if direction.largest() > direction.emss:
+            yield f"{name}: an FPDU of {direction.largest()} bytes, and segments of {direction.emss}"
+    if {direction.largest() for direction in directions.values()} != {EMSS}:
+        yield f"the largest FPDUs of both sides: {[direction.largest() for direction in directions.values()]}"
 
 
 def frames(world, serving):
