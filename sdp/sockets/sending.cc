@@ -18,21 +18,6 @@
 #include "sdp/sockets/real.h"
 
 namespace weft::sdp {
-namespace {
-
-// How long a call takes, of those for which that matters.
-class Stopwatch {
- public:
-  explicit Stopwatch(bool runs) {
-    if (runs) begin_ = std::chrono::steady_clock::now();
-  }
-  std::chrono::nanoseconds time() const { return std::chrono::steady_clock::now() - begin_; }
-
- private:
-  std::chrono::steady_clock::time_point begin_;
-};
-
-}  // namespace
 
 // One call, from its first byte to its last.
 class Sending::Call {
@@ -61,6 +46,17 @@ class Sending::Call {
 
  private:
   enum class Wait : uint8_t { over, at_end, would_block, interrupted };
+  // How long the call takes, of those for which that matters.
+  class Stopwatch {
+   public:
+    explicit Stopwatch(bool runs) {
+      if (runs) begin_ = std::chrono::steady_clock::now();
+    }
+    std::chrono::nanoseconds time() const { return std::chrono::steady_clock::now() - begin_; }
+
+   private:
+    std::chrono::steady_clock::time_point begin_;
+  };
 
   bool is_urgent() const { return (flags_ & MSG_OOB) != 0; }
   bool blocks() const { return end_.blocks(fd_, flags_); }
