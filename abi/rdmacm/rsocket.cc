@@ -73,9 +73,8 @@ int refuse_datagrams(const Datagrams&) {
 }
 
 int open_datagrams(int domain, int type) {
-  const int fd = ::socket(domain, type, 0);
-  if (fd < 0) return -1;
-  return sockets().add(std::make_shared<Datagrams>(fd));
+  auto socket = std::make_shared<Datagrams>(domain, type);
+  return socket->fd() < 0 ? -1 : sockets().add(std::move(socket));
 }
 
 iovec piece(const void* at, size_t size) {

@@ -14,9 +14,11 @@ namespace weft::rsockets {
 // Any thread.
 class Datagrams {
  public:
-  // Closes `socket` with itself.
-  explicit Datagrams(int socket) : socket_(socket) {}
-  ~Datagrams() { ::close(socket_); }
+  // As socket(2): fd() is -1 where there is none, and errno says why.
+  Datagrams(int domain, int type) : socket_(::socket(domain, type, 0)) {}
+  ~Datagrams() {
+    if (socket_ >= 0) ::close(socket_);
+  }
   Datagrams(const Datagrams&) = delete;
   Datagrams& operator=(const Datagrams&) = delete;
   int fd() const { return socket_; }
