@@ -7,7 +7,7 @@ namespace weft::drive {
 namespace {
 
 // For an answer of the peer's kernel: longer than round trips are.
-constexpr Duration kAnswer = std::chrono::seconds{1};
+constexpr Duration kPortAnswer = std::chrono::seconds{1};
 // At a time, for each has a descriptor: peers of a host that is gone are many, and nobody answers.
 constexpr size_t kMostChecks = 8;
 
@@ -27,7 +27,7 @@ PortCheck& PortCheck::start(Token& token, DatagramDriver& driver, PortCheckOwner
 }
 
 void PortCheck::ask(Token& token) {
-  token.runtime().set_deadline(token, *this, token.now() + kAnswer);
+  token.runtime().set_deadline(token, *this, token.now() + kPortAnswer);
   if (driver_.port_checks_ >= kMostChecks) return;
   ++driver_.port_checks_;
   counted_ = true;
