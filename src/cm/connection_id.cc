@@ -212,11 +212,13 @@ int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& pa
 
 void ConnectionId::start_stream(Token& token) {
   const bool any_port = port_.any();
+  mpa::Offer offered = offer();
+  offered.established_later = pair_ == nullptr;
   start_.begin(token,
                {.from = source_,
                 .any_port = any_port,
                 .to = destination_,
-                .offer = offer(),
+                .offer = offered,
                 .private_data = parameters_.private_data,
                 .timeout = config::options().connect_timeout,
                 .type_of_service = type_of_service_,
@@ -304,6 +306,8 @@ int ConnectionId::establish() {
       verbs::QueuePair* pair = program_pair(adapter_, h.token(), qpn, Carrier::stream);
       if (pair != nullptr) {
         join(h.token(), pair, std::exchange(parked_connection_, nullptr)->release(h.token()), true);
+      } else {
+        say_ready(h.token());
       }
       return 0;
     }
@@ -318,7 +322,19 @@ int ConnectionId::establish() {
   }
   join(h.token(), program_pair(adapter_, h.token(), qpn, Carrier::stream), std::move(started),
        true);
+  say_ready(h.token());
   return 0;
+}
+
+// The program goes on without a queue pair, which would have said so with its first FPDU.
+void ConnectionId::say_ready(Token& token) {
+  if (parked_connection_ == nullptr) return;
+  token.runtime().guard(
+      token, [&] { parked_connection_->say_ready(); },
+      [&] {
+        std::exchange(parked_connection_, nullptr)->close(token);
+        parked_connection_lost(token);
+      });
 }
 
 // --- the side that is connected to: requests come to a listener as children, and wait for the
@@ -455,15 +471,21 @@ int ConnectionId::no_peer(verbs::QueuePair* pair) {
 }
 
 void ConnectionId::accepted(Token& token, verbs::QueuePair* pair, Started&& started) {
-  take(Step::accept);
   negotiated(started.parameters.ird, started.parameters.ord);
+  if (pair == nullptr) pair = program_pair(adapter_, token, parameters_.qpn, Carrier::stream);
+  if (pair == nullptr && started.parameters.established_later) {
+    // The peer's program is not ready, and says when it is (spec/mpa 2.9).
+    take(Step::answer);
+    set_under_way(true);
+    join(token, nullptr, std::move(started), false);
+    return;
+  }
+  take(Step::accept);
   // At once, and not with the peer's first FPDU: an iWARP initiator may wait for this side to do
   // something first, and a program that is slow to come back would be taken for one that is not
   // there. What is posted waits for that FPDU by itself.
   report(token, EventKind::established, 0, agreed());
-  join(token,
-       pair != nullptr ? pair : program_pair(adapter_, token, parameters_.qpn, Carrier::stream),
-       std::move(started), false);
+  join(token, pair, std::move(started), false);
 }
 
 int ConnectionId::too_long_for_peer(Step step, Bytes private_data) const {
@@ -547,6 +569,8 @@ int ConnectionId::disconnect() {
   auto h = hold_home();
   Token& token = h.token();
   if (!can(Step::disconnect)) return wrong_state(Step::disconnect);
+  // What waits for the peer's program alone ends as a connection does.
+  if (state_ == IdState::accepting && parked_connection_ != nullptr) take(Step::reply);
   switch (state_) {
     case IdState::accepting:
     case IdState::connecting:
@@ -597,8 +621,16 @@ void ConnectionId::stream_ended(Token& token, const work::StreamEnd&) {
   }
 }
 
+void ConnectionId::parked_connection_heard(Token& token) {
+  if (state_ != IdState::accepting) return;
+  set_under_way(false);
+  take(Step::reply);
+  report(token, EventKind::established, 0, agreed());
+}
+
 void ConnectionId::parked_connection_lost(Token& token) {
   parked_connection_ = nullptr;
+  if (state_ == IdState::accepting) return fail_connect(token, EventKind::rejected, -ECONNRESET);
   if (can(Step::stream_ended)) ended(token);
 }
 

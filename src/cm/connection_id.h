@@ -63,6 +63,7 @@ class ConnectionId final : public BasicId,
   PassiveStartHandler* connection_requested(engine::Token& token,
                                             const ConnectionRequest& request) override;
   // ParkedConnectionHandler
+  void parked_connection_heard(engine::Token& token) override;
   void parked_connection_lost(engine::Token& token) override;
   // verbs::ConnectionObserver. The stream of RC is there when join() is through.
   void stream_ready(engine::Token& token) override;
@@ -79,6 +80,7 @@ class ConnectionId final : public BasicId,
   void fail_connect(engine::Token& token, EventKind kind, int status,
                     std::vector<std::byte> private_data = {});
   void call(engine::Token& token);
+  void say_ready(engine::Token& token);
   // Passive side
   void accepted(engine::Token& token, verbs::QueuePair* pair, Started&& started);
   int accept_call(verbs::QueuePair* pair, const ConnectionParameters& parameters);

@@ -12,7 +12,7 @@
 //     idle, bound --listen--> listening
 //   passive
 //     requested --accept--> connected
-//       |--answer--> accepting --reply--> connected      (UC: the reply is the peer's RTU)
+//       |--answer--> accepting --reply--> connected      (the reply is the peer's RTU)
 //       |              \--failure--> failed
 //       |  \--peer gone--> deserted --reject--> closed
 //       \--reject--> closed
@@ -39,7 +39,7 @@ enum class IdState : uint8_t {
   responded,  // the peer accepted; the program has yet to bring its own queue pair along
   requested,  // a peer wants to connect
   deserted,   // and has gone away over the wait
-  accepting,  // UC: accepted, and the peer has yet to be heard
+  accepting,  // and the peer has yet to be heard: of UC, or without a queue pair
   connected,
   closing,
   closed,
@@ -58,7 +58,7 @@ enum class Step : uint8_t {
   reject,
   disconnect,
   // What happens
-  answer,             // accepted, by a datagram that may get lost
+  answer,             // accepted, and the peer has yet to confirm
   reply,              // with a queue pair to connect
   reply_for_program,  // without
   failure,

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "cm/first_frame.h"
 #include "rdmap/limits.h"
 #include "wire/ddp_header.h"
-#include "wire/rdmap_messages.h"
 
 namespace weft::cm {
 namespace {
@@ -14,36 +14,6 @@ namespace {
 constexpr auto kKicks = static_cast<size_t>(
     std::ranges::count_if(rdmap::kKickAfter, [](Duration d) { return d < rdmap::kRtrSettles; }));
 constexpr int kMostDrained = 64;  // times 4 KB: a peer that never stops is not read for ever
-
-void write_empty_write(mpa::FpduWriter& writer, mpa::TxBatch& batch) {
-  std::byte header[wire::TaggedHeader::kSize];
-  wire::TaggedHeader{.control = {.tagged = true, .last = true, .opcode = wire::Opcode::write},
-                     .stag = Stag{1}}
-      .encode(header);
-  writer.write(batch, header);
-}
-
-void write_rtr(mpa::Rtr rtr, mpa::FpduWriter& writer, mpa::TxBatch& batch) {
-  std::byte header[wire::UntaggedHeader::kSize + wire::ReadRequest::kSize];
-  switch (rtr) {
-    case mpa::Rtr::write:
-      write_empty_write(writer, batch);
-      break;
-    case mpa::Rtr::read:
-      wire::UntaggedHeader{.control = {.last = true, .opcode = wire::Opcode::read_request},
-                           .qn = kReadRequestQueue,
-                           .msn = Msn{1}}
-          .encode(header);
-      wire::ReadRequest{.source_stag = Stag{1}}.encode(header + wire::UntaggedHeader::kSize);
-      writer.write(batch, header);
-      break;
-    case mpa::Rtr::fpdu:
-      writer.write(batch, {});
-      break;
-    case mpa::Rtr::none:
-      break;
-  }
-}
 
 void write_terminate(wire::TermError error, mpa::FpduWriter& writer, mpa::TxBatch& batch) {
   std::byte message[wire::UntaggedHeader::kSize + wire::Terminate::kMaxSize];
@@ -85,7 +55,7 @@ void LingeringClose::begin(Token& token, mpa::Rtr rtr) {
   token.runtime().set_deadline(token, *this, next());
   token.runtime().closes_at(token, begun_ + rdmap::kRtrSettles);
   mpa::TxBatch batch;
-  write_rtr(rtr, writer_, batch);
+  write_first_frame(rtr, writer_, batch);
   say(batch);
 }
 

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "cm/first_frame.h"
 #include "cm/lingering_close.h"
 
 namespace weft::cm {
@@ -28,6 +29,31 @@ Started ParkedConnection::release(Token& token) {
   return std::move(started_);
 }
 
+// With memory agreed on, the peer looks for a byte on TCP, which wakes it up (spec/same-host 3.4).
+void ParkedConnection::say_ready() {
+  if (!started_.parameters.established_later) return;
+  if (started_.segment) {
+    std::byte wake_up{};
+    const IoVec piece{&wake_up, 1};
+    return send({&piece, 1});
+  }
+  mpa::FpduWriter writer;
+  writer.configure(started_.parameters.crc, started_.parameters.send_markers);
+  mpa::TxBatch batch;
+  write_first_frame(started_.parameters.rtr, writer, batch);
+  send(batch.pieces());
+}
+
+// A socket that has sent no more than its Request takes it, or is broken and says so later.
+void ParkedConnection::send(std::span<const IoVec> pieces) {
+  (void)started_.tcp.send(pieces);
+}
+
+// What comes before the stream: the Initiator's answer to an offer of memory (spec/same-host 2.2).
+bool ParkedConnection::stream_has_begun() const {
+  return started_.early.size() > (started_.segment ? 1U : 0U);
+}
+
 void ParkedConnection::close(Token& token) {
   token.runtime().remove(token, *this);
   LingeringClose::give_up(token, std::move(started_));
@@ -48,6 +74,10 @@ void ParkedConnection::on_ready(Token& token, bool readable, bool) {
   started_.early.insert(started_.early.end(), buffer.begin(),
                         buffer.begin() + static_cast<ptrdiff_t>(t.bytes));
   if (started_.early.size() >= kMostEarly) token.runtime().want_read(token, *this, false);
+  if (!heard_ && stream_has_begun()) {
+    heard_ = true;
+    handler_.parked_connection_heard(token);
+  }
 }
 
 }  // namespace weft::cm

@@ -1,6 +1,6 @@
 // Holds a connection whose start-up is done while no queue pair is at hand for it: until the
 // program brings its own along, or for good when it uses the connection for its private data alone,
-// as UCX does. Hears when the peer goes away.
+// as UCX does. Hears the peer's first word, and when it goes away.
 #pragma once
 
 #include "cm/started.h"
@@ -13,6 +13,8 @@ class ParkedConnection;
 class ParkedConnectionHandler {
  public:
   virtual ~ParkedConnectionHandler() = default;
+  // The first bytes of the peer's stream are there. Told once.
+  virtual void parked_connection_heard(engine::Token& token) = 0;
   // The peer closed, or the connection broke. The parked connection is gone.
   virtual void parked_connection_lost(engine::Token& token) = 0;
 };
@@ -25,6 +27,9 @@ class ParkedConnection final : public engine::EventHandler {
   // Gives the connection back, with what the peer has sent meanwhile. The parked connection is
   // gone.
   Started release(engine::Token& token);
+  // Of the Initiator, once: its program is ready, and without a queue pair. Tells the peer, where
+  // it waits for that (spec/mpa 2.9). Throws std::bad_alloc.
+  void say_ready();
   // Closes. The parked connection is gone.
   void close(engine::Token& token);
 
@@ -36,8 +41,12 @@ class ParkedConnection final : public engine::EventHandler {
  private:
   ParkedConnection(ParkedConnectionHandler& handler, Started started)
       : handler_(handler), started_(std::move(started)) {}
+  void send(std::span<const IoVec> pieces);
+  bool stream_has_begun() const;
+
   ParkedConnectionHandler& handler_;
   Started started_;
+  bool heard_ = false;
 };
 
 }  // namespace weft::cm

@@ -18,13 +18,15 @@ enum class Rtr : uint8_t {
 // The outcome for one side.
 struct Parameters {
   uint8_t revision = 2;
-  bool crc = true;            // both directions
-  bool send_markers = false;  // the peer asked for them
-  bool extension = false;     // X (spec/mpa 2.7)
-  bool peer_to_peer = false;  // A agreed
-  Rtr rtr = Rtr::none;        // the frame that opens the stream when peer_to_peer
-  uint16_t ird = 0;           // inbound reads and atomics that we serve at once
-  uint16_t ord = 0;           // outbound reads and atomics that we may have outstanding
+  bool crc = true;                 // both directions
+  bool send_markers = false;       // the peer asked for them
+  bool extension = false;          // X (spec/mpa 2.7)
+  bool peer_to_peer = false;       // A agreed
+  Rtr rtr = Rtr::none;             // the frame that opens the stream when peer_to_peer
+  bool established_later = false;  // the Initiator's program is not ready yet; its first FPDU says
+                                   // when it is (spec/mpa 2.9)
+  uint16_t ird = 0;                // inbound reads and atomics that we serve at once
+  uint16_t ord = 0;                // outbound reads and atomics that we may have outstanding
   // The same of the peer, where it has said so to the Initiator. `ird` may be more.
   std::optional<uint16_t> peer_ord;
 };
@@ -35,6 +37,7 @@ struct Offer {
   bool crc = true;
   bool extension = true;
   bool peer_to_peer = false;
+  bool established_later = false;  // of an Initiator (spec/mpa 2.9)
   uint16_t ird = 16;
   uint16_t ord = 16;
 };

@@ -105,12 +105,14 @@ std::optional<MpaStart> FrameReader::start() const {
 }
 
 std::vector<std::byte> Initiator::request(Bytes private_data, bool same_host, bool rd) {
-  MpaStart start{.kind = MpaStart::Kind::request,
-                 .crc = offer_.crc,
-                 .extension_requested = offer_.extension && offer_.revision == 2,
-                 .host_requested = same_host && offer_.extension && offer_.revision == 2,
-                 .rd_requested = rd && offer_.extension && offer_.revision == 2,
-                 .revision = offer_.revision};
+  MpaStart start{
+      .kind = MpaStart::Kind::request,
+      .crc = offer_.crc,
+      .extension_requested = offer_.extension && offer_.revision == 2,
+      .host_requested = same_host && offer_.extension && offer_.revision == 2,
+      .rd_requested = rd && offer_.extension && offer_.revision == 2,
+      .established_later = offer_.established_later && offer_.extension && offer_.revision == 2,
+      .revision = offer_.revision};
   asked_host_ = start.host_requested;
   asked_rd_ = start.rd_requested;
   std::optional<MpaEnhanced> enhanced;
@@ -155,6 +157,7 @@ Initiator::Outcome Initiator::judge(FrameReader::Frame& reply) const {
                             !reply.start.extension_requested,
                .ird = offer_.ird,
                .ord = offer_.ord};
+  p.established_later = offer_.established_later && p.extension;
   if (asked_host_ && reply.start.host_offered) {
     o.host_offered = true;
     if (!reply.start.markers) o.host = reply.host;
@@ -233,6 +236,7 @@ Responder::Reply Responder::accept(const Offer& limits, Bytes private_data,
                .extension = limits.extension && start_.extension_requested && start_.revision == 2,
                .ird = limits.ird,
                .ord = limits.ord};
+  p.established_later = start_.established_later && p.extension;
   std::optional<MpaEnhanced> answer;
   if (enhanced_) {
     // RFC 6581 section 9.1; never an ORD above the request's IRD (spec/mpa 2.3.3).

@@ -13,7 +13,8 @@ constexpr uint8_t kMarkers = 0x80;
 constexpr uint8_t kCrc = 0x40;
 constexpr uint8_t kRejected = 0x20;
 constexpr uint8_t kEnhanced = 0x10;
-constexpr uint8_t kHostOffered = 0x08;  // of a Reply: siw's Requests use it for something else
+constexpr uint8_t kHostOffered = 0x08;       // of a Reply
+constexpr uint8_t kEstablishedLater = 0x08;  // of a Request
 constexpr uint8_t kHostRequested = 0x04;
 constexpr uint8_t kRdOffered = 0x04;  // of a Reply
 constexpr uint8_t kExtensionAccepted = 0x02;
@@ -40,6 +41,8 @@ Result<MpaStart, MpaStart::Error> MpaStart::parse(Kind kind, const std::byte* p)
   f.host_requested = kind == Kind::request && (flags & kHostRequested) != 0;
   f.rd_offered = f.enhanced && f.extension_accepted && (flags & kRdOffered) != 0;
   f.rd_requested = kind == Kind::request && f.extension_requested && (flags & kRdRequested) != 0;
+  f.established_later =
+      kind == Kind::request && f.extension_requested && (flags & kEstablishedLater) != 0;
   f.private_data_length = load_be<uint16_t>(p + 18);
   if (f.private_data_length > kMaxPrivateData) return fail(Error::private_data_too_long);
   return f;
@@ -51,7 +54,8 @@ void MpaStart::encode(std::byte* p) const {
       (markers ? kMarkers : 0) | (crc ? kCrc : 0) | (rejected ? kRejected : 0) |
       (enhanced ? kEnhanced : 0) | (host_offered ? kHostOffered : 0) |
       (host_requested ? kHostRequested : 0) | (rd_offered ? kRdOffered : 0) |
-      (rd_requested ? kRdRequested : 0) | (extension_accepted ? kExtensionAccepted : 0) |
+      (rd_requested ? kRdRequested : 0) | (established_later ? kEstablishedLater : 0) |
+      (extension_accepted ? kExtensionAccepted : 0) |
       (extension_requested ? kExtensionRequested : 0));
   p[17] = static_cast<std::byte>(revision);
   store_be(p + 18, private_data_length);
@@ -59,12 +63,13 @@ void MpaStart::encode(std::byte* p) const {
 
 std::string MpaStart::to_string() const {
   char text[128];
-  std::snprintf(text, sizeof text, "MPA %s rev %u%s%s%s%s%s%s%s%s%s%s PD_Length %u",
+  std::snprintf(text, sizeof text, "MPA %s rev %u%s%s%s%s%s%s%s%s%s%s%s PD_Length %u",
                 kind == Kind::request ? "Request" : "Reply", revision, markers ? " M" : "",
                 crc ? " C" : "", rejected ? " R" : "", enhanced ? " S" : "",
                 host_offered ? " HO" : "", host_requested ? " HR" : "", rd_offered ? " UO" : "",
-                rd_requested ? " UR" : "", extension_accepted ? " XA" : "",
-                extension_requested ? " XR" : "", private_data_length);
+                rd_requested ? " UR" : "", established_later ? " EL" : "",
+                extension_accepted ? " XA" : "", extension_requested ? " XR" : "",
+                private_data_length);
   return text;
 }
 

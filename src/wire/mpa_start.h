@@ -1,5 +1,5 @@
 // MPA start-up frames: RFC 5044 section 7.1 and, for the enhanced block, RFC 6581 sections 6 and 9
-// (spec/mpa 2.1, 2.2); HR and HO: spec/same-host 2.1; UR and UO: spec/wdp-rd 7.1.
+// (spec/mpa 2.1, 2.2); EL: spec/mpa 2.9; HR and HO: spec/same-host 2.1; UR and UO: spec/wdp-rd 7.1.
 //
 //    0                16       17       18              20
 //   +----------------+--------+--------+---------------+---------------
@@ -31,6 +31,7 @@ struct MpaStart {
   bool host_requested = false;       // HR, Request only
   bool rd_offered = false;           // UO, Reply with S and XA only: an RdOffer is present
   bool rd_requested = false;         // UR, Request with XR only
+  bool established_later = false;    // EL, Request with XR only
   uint8_t revision = 2;
   uint16_t private_data_length = 0;  // PD_Length, the enhanced block included
 

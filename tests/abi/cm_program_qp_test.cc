@@ -98,6 +98,7 @@ TEST_F(CmProgramQp, ConnectionWithoutAQueuePair) {
   EXPECT_EQ(memcmp(a.ah_attr.grh.dgid.raw, server->route.addr.addr.ibaddr.dgid.raw, 16), 0);
   ASSERT_OK(rdma_accept(server.get(), &p));
   expect_event(active.get(), RDMA_CM_EVENT_CONNECT_RESPONSE);
+  EXPECT_TRUE(quiet_for(passive.get(), 0)) << "the client is not ready yet";
   ASSERT_OK(rdma_establish(client.get()));
   expect_event(passive.get(), RDMA_CM_EVENT_ESTABLISHED);
   ASSERT_OK(rdma_disconnect(server.get()));

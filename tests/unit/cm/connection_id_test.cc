@@ -32,7 +32,6 @@ TEST_F(ConnectionIdTest, TellsBothSidesOfEachStep) {
                                     .initiator_depth = 1,
                                     .private_data = bytes_of("answer")}),
             0);
-  EXPECT_EQ(await(EventKind::established)->id, child);
   {
     const TakenEvent response = await(EventKind::connect_response);
     EXPECT_EQ(response->id, &client);
@@ -40,6 +39,7 @@ TEST_F(ConnectionIdTest, TellsBothSidesOfEachStep) {
     EXPECT_EQ(response->parameters.initiator_depth, 1) << "the peer serves no more";
   }
   ASSERT_EQ(client.establish(), 0);
+  EXPECT_EQ(await(EventKind::established)->id, child);
   ASSERT_EQ(client.disconnect(), 0);
   EXPECT_EQ(await(EventKind::disconnected)->id, &client);
   EXPECT_EQ(await(EventKind::disconnected)->id, child);

@@ -106,5 +106,24 @@ TEST(Startup, BothSidesAgree) {
   }
 }
 
+// spec/mpa 2.9.
+TEST(Startup, AnInitiatorThatIsEstablishedLaterSaysSo) {
+  constexpr Offer kLater{.established_later = true};
+  EXPECT_TRUE(start_of(kLater, {}).established_later);
+  EXPECT_FALSE(start_of({}, {}).established_later);
+  EXPECT_FALSE(start_of({.extension = false, .established_later = true}, {}).established_later);
+  EXPECT_FALSE(start_of({.revision = 1, .established_later = true}, {}).established_later);
+
+  for (const bool weft : {true, false}) {
+    const Offer limits{.extension = weft};
+    const auto reply = asked(kLater, {}).accept(limits, {});
+    EXPECT_EQ(reply.parameters.established_later, weft);
+    const auto outcome = answered(kLater, reply.bytes);
+    ASSERT_TRUE(outcome.accepted);
+    EXPECT_EQ(outcome.accepted->parameters.established_later, weft) << "both know the same";
+  }
+  EXPECT_FALSE(asked({}, {}).accept({}, {}).parameters.established_later);
+}
+
 }  // namespace
 }  // namespace weft::mpa

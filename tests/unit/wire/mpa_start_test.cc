@@ -48,6 +48,8 @@ TEST(MpaStart, EachFlagBitInARequest) {
   EXPECT_TRUE(parsed(Kind::request, 0x03).rd_requested);
   EXPECT_FALSE(parsed(Kind::request, 0x02).rd_requested) << "UR goes with XR";
   EXPECT_FALSE(parsed(Kind::request, 0x17).rd_offered) << "UO is the Reply's";
+  EXPECT_TRUE(parsed(Kind::request, 0x09).established_later);
+  EXPECT_FALSE(parsed(Kind::request, 0x08).established_later) << "EL goes with XR";
 }
 
 TEST(MpaStart, EachFlagBitInAReply) {
@@ -60,6 +62,7 @@ TEST(MpaStart, EachFlagBitInAReply) {
   EXPECT_FALSE(parsed(Kind::reply, 0x04).host_requested) << "HR is the Request's";
   EXPECT_TRUE(parsed(Kind::reply, 0x16).rd_offered);
   EXPECT_FALSE(parsed(Kind::reply, 0x03).rd_requested) << "UR is the Request's";
+  EXPECT_FALSE(parsed(Kind::reply, 0x09).established_later) << "EL is the Request's";
 }
 
 TEST(MpaStart, AnOfferOfMemoryGoesWithTheExtensionAndTheBlock) {
@@ -86,7 +89,7 @@ TEST(MpaStart, NoFlagStandsForAnother) {
       const MpaStart f = parsed(kind, static_cast<uint8_t>(1 << bit));
       const int set = f.markers + f.crc + f.rejected + f.enhanced + f.extension_accepted +
                       f.extension_requested + f.host_offered + f.host_requested + f.rd_offered +
-                      f.rd_requested;
+                      f.rd_requested + f.established_later;
       EXPECT_LE(set, 1) << "bit " << bit;
     }
     const uint8_t reserved = kind == Kind::request ? 0x08 : 0x04;
@@ -102,9 +105,11 @@ TEST(MpaStart, EnhancedBlockNeedsRevision2) {
 
 TEST(MpaStart, EncodesWhatItParsed) {
   for (const Kind kind : {Kind::request, Kind::reply}) {
-    const int defined = kind == Kind::request ? 0xd5 : 0xf3;
+    const int defined = kind == Kind::request ? 0xdf : 0xf3;
+    const int with_extension = kind == Kind::request ? 0x0a : 0;
     for (int flags = 0; flags < 256; ++flags) {
       if ((flags & ~defined) != 0) continue;
+      if ((flags & with_extension) != 0 && (flags & 0x01) == 0) continue;
       const Buffer b = frame(kind, static_cast<uint8_t>(flags), 2, 300);
       const auto r = MpaStart::parse(kind, b.data());
       ASSERT_TRUE(r.ok());
