@@ -18,6 +18,7 @@
 #include "base/guarded.h"
 #include "sdp/preload/caller.h"
 #include "sdp/preload/error_queue.h"
+#include "sdp/preload/kept_errno.h"
 #include "sdp/preload/memory.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/epoll_set.h"
@@ -34,10 +35,12 @@ using weft::copy_guarded;
 using weft::readable_guarded;
 using weft::sdp::EpollSet;
 using weft::sdp::guard_memory;
+using weft::sdp::keeping_errno;
 using weft::sdp::or_no_memory;
 using weft::sdp::Pieces;
 using weft::sdp::receive_report;
 using weft::sdp::Registrations;
+using weft::sdp::SameErrno;
 using weft::sdp::Table;
 using weft::sdp::to_timespec;
 
@@ -113,6 +116,7 @@ bool has_good_control(const msghdr* message) {
 
 // Whoever gets a descriptor by a message uses the kernel's calls, and has a copy.
 void leave_passed_to_kernel(const msghdr* message) {
+  const SameErrno same;
   guard_memory();
   if (!has_good_control(message)) return;
   auto& m = const_cast<msghdr&>(*message);
@@ -219,7 +223,9 @@ WEFT_SDP_EXPORT ssize_t preadv64v2(int fd, const iovec* to, int count, off64_t p
 WEFT_SDP_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
   if (const auto all = pieces(fd, message)) {
     if ((flags & MSG_ERRQUEUE) != 0) {
-      if (const auto stream = Table::find(fd)) return receive_report(*stream, fd, message);
+      if (const auto stream = Table::find(fd)) {
+        return keeping_errno([&] { return receive_report(*stream, fd, message); });
+      }
     }
     if (const auto n = take_in(fd, *all, flags)) {
       if (*n >= 0) nothing_but_bytes(message, *n, flags);
@@ -236,28 +242,30 @@ WEFT_SDP_EXPORT int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flag
   if (!stream || stream->relayed() || count == 0 || (timeout != nullptr && !is_time(timeout))) {
     return WEFT_SDP_NEXT(recvmmsg)(fd, messages, count, flags, timeout);
   }
-  using Clock = std::chrono::steady_clock;
-  const auto began = Clock::now();
-  const std::chrono::nanoseconds limit = timeout != nullptr ? to_time(*timeout) : 0ns;
-  unsigned done = 0;
-  while (done < count) {
-    msghdr& message = messages[done].msg_hdr;
-    const ssize_t n = recvmsg(fd, &message, flags & ~MSG_WAITFORONE);
-    if (n < 0) {
-      if (done > 0) stream->leave_error(errno);
-      break;
+  return keeping_errno([&] {
+    using Clock = std::chrono::steady_clock;
+    const auto began = Clock::now();
+    const std::chrono::nanoseconds limit = timeout != nullptr ? to_time(*timeout) : 0ns;
+    unsigned done = 0;
+    while (done < count) {
+      msghdr& message = messages[done].msg_hdr;
+      const ssize_t n = recvmsg(fd, &message, flags & ~MSG_WAITFORONE);
+      if (n < 0) {
+        if (done > 0) stream->leave_error(errno);
+        break;
+      }
+      messages[done++].msg_len = static_cast<unsigned>(n);
+      if ((flags & MSG_WAITFORONE) != 0) flags |= MSG_DONTWAIT;
+      // It ends no call that waits: the kernel looks at it behind each message.
+      if (timeout != nullptr) {
+        const auto left = std::max<std::chrono::nanoseconds>(limit - (Clock::now() - began), 0ns);
+        *timeout = to_timespec(left);
+        if (left == 0ns) break;
+      }
+      if ((message.msg_flags & MSG_OOB) != 0) break;
     }
-    messages[done++].msg_len = static_cast<unsigned>(n);
-    if ((flags & MSG_WAITFORONE) != 0) flags |= MSG_DONTWAIT;
-    // It ends no call that waits: the kernel looks at it behind each message.
-    if (timeout != nullptr) {
-      const auto left = std::max<std::chrono::nanoseconds>(limit - (Clock::now() - began), 0ns);
-      *timeout = to_timespec(left);
-      if (left == 0ns) break;
-    }
-    if ((message.msg_flags & MSG_OOB) != 0) break;
-  }
-  return done > 0 ? static_cast<int>(done) : -1;
+    return done > 0 ? static_cast<int>(done) : -1;
+  });
 }
 
 WEFT_SDP_EXPORT ssize_t write(int fd, const void* from, size_t size) {
@@ -313,16 +321,18 @@ WEFT_SDP_EXPORT ssize_t sendmsg(int fd, const msghdr* message, int flags) {
 WEFT_SDP_EXPORT int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
   for (unsigned i = 0; i < count; ++i) leave_passed_to_kernel(&messages[i].msg_hdr);
   if (!Table::find(fd) || count == 0) return WEFT_SDP_NEXT(sendmmsg)(fd, messages, count, flags);
-  unsigned done = 0;
-  while (done < std::min<unsigned>(count, IOV_MAX)) {
-    const ssize_t n = sendmsg(fd, &messages[done].msg_hdr, flags);
-    if (n < 0) break;
-    const size_t wanted = bytes_of(messages[done].msg_hdr);
-    messages[done++].msg_len = static_cast<unsigned>(n);
-    // What comes behind a message may not go in front of the rest of it.
-    if (static_cast<size_t>(n) < wanted) break;
-  }
-  return done > 0 ? static_cast<int>(done) : -1;
+  return keeping_errno([&] {
+    unsigned done = 0;
+    while (done < std::min<unsigned>(count, IOV_MAX)) {
+      const ssize_t n = sendmsg(fd, &messages[done].msg_hdr, flags);
+      if (n < 0) break;
+      const size_t wanted = bytes_of(messages[done].msg_hdr);
+      messages[done++].msg_len = static_cast<unsigned>(n);
+      // What comes behind a message may not go in front of the rest of it.
+      if (static_cast<size_t>(n) < wanted) break;
+    }
+    return done > 0 ? static_cast<int>(done) : -1;
+  });
 }
 
 WEFT_SDP_EXPORT ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept {

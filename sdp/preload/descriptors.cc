@@ -9,12 +9,14 @@
 
 #include <cerrno>
 #include <cstdarg>
+#include <optional>
 
 #include "base/guarded.h"
 #include "sdp/loop/file.h"
 #include "sdp/loop/own_descriptors.h"
 #include "sdp/preload/caller.h"
 #include "sdp/preload/descriptors.h"
+#include "sdp/preload/kept_errno.h"
 #include "sdp/preload/left_open.h"
 #include "sdp/preload/memory.h"
 #include "sdp/preload/names.h"
@@ -57,13 +59,18 @@ bool closes(int flags) {
 
 int close_range_of_program(unsigned first, unsigned last, int flags) {
   if (!closes(flags)) return WEFT_SDP_NEXT(close_range)(first, last, flags);
-  forget_range(first, last);
-  return close_others(first, last, flags);
+  return keeping_errno([=] {
+    forget_range(first, last);
+    return close_others(first, last, flags);
+  });
 }
 
 int copied(int from, int to) {
   if (to < 0 || to == from) return to;
-  forget(to);
+  {
+    const SameErrno same;
+    forget(to);
+  }
   const auto copy = [=] {
     Table::copy(from, to);
     Registrations::copy(from, to);
@@ -77,6 +84,7 @@ int copied(int from, int to) {
 
 // F_SETOWN and the like.
 void take_owner(int fd) {
+  const SameErrno same;
   if (const auto stream = Table::find(fd)) stream->waiting().take_owner(fd);
 }
 
@@ -85,6 +93,26 @@ int tell(void* to, int number) {
   if (weft::copy_guarded(to, &number, sizeof number)) return 0;
   errno = EFAULT;
   return -1;
+}
+
+// What is asked about a connection and the library knows.
+std::optional<int> answer_of_connection(int fd, unsigned long request, void* argument) {
+  if (request == FIONREAD) {
+    const auto stream = Table::find(fd);
+    const auto bytes = stream ? stream->receiving().available() : std::nullopt;
+    if (bytes) return tell(argument, *bytes);
+  }
+  if (request == SIOCATMARK) {
+    const auto stream = Table::find(fd);
+    const auto at_mark = stream ? stream->urgent().at_mark() : std::nullopt;
+    if (at_mark) return tell(argument, static_cast<int>(*at_mark));
+  }
+  if (request == SIOCOUTQ || request == SIOCOUTQNSD) {
+    const auto stream = Table::find(fd);
+    const auto queued = stream ? stream->sending().queued() : std::nullopt;
+    if (queued) return tell(argument, request == SIOCOUTQ ? queued->all : queued->unsent);
+  }
+  return std::nullopt;
 }
 
 int after_fcntl(int fd, int command, int result, bool for_program) {
@@ -158,6 +186,7 @@ WEFT_SDP_EXPORT int close(int fd) {
     // Before anything is done, as in libc's.
     ::pthread_testcancel();
     if (is_left_open(fd)) return kLeftOpen;
+    const SameErrno same;
     forget(fd);
   } else {
     OwnDescriptors::drop(fd);
@@ -170,6 +199,7 @@ WEFT_SDP_EXPORT int close_range(unsigned first, unsigned last, int flags) noexce
 }
 
 WEFT_SDP_EXPORT void closefrom(int first) noexcept {
+  const SameErrno same;
   const auto from = static_cast<unsigned>(first < 0 ? 0 : first);
   forget_range(from, ~0U);
   // Where the kernel has no close_range(2), libc knows how.
@@ -225,21 +255,8 @@ WEFT_SDP_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
   va_start(arguments, request);
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
-  if (request == FIONREAD) {
-    const auto stream = Table::find(fd);
-    const auto bytes = stream ? stream->receiving().available() : std::nullopt;
-    if (bytes) return tell(argument, *bytes);
-  }
-  if (request == SIOCATMARK) {
-    const auto stream = Table::find(fd);
-    const auto at_mark = stream ? stream->urgent().at_mark() : std::nullopt;
-    if (at_mark) return tell(argument, static_cast<int>(*at_mark));
-  }
-  if (request == SIOCOUTQ || request == SIOCOUTQNSD) {
-    const auto stream = Table::find(fd);
-    const auto queued = stream ? stream->sending().queued() : std::nullopt;
-    if (queued) return tell(argument, request == SIOCOUTQ ? queued->all : queued->unsent);
-  }
+  const auto known = [=] { return answer_of_connection(fd, request, argument); };
+  if (const auto result = keeping_errno(known)) return *result;
   int result = WEFT_SDP_NEXT(ioctl)(fd, request, argument);
   // A question that sockets of IP alone know, as SIOCGIFADDR.
   if (result < 0 && errno == ENOTTY && WEFT_SDP_FOR_PROGRAM) {

@@ -7,6 +7,7 @@
 
 #include "base/guarded.h"
 #include "sdp/preload/caller.h"
+#include "sdp/preload/kept_errno.h"
 #include "sdp/preload/look_and_wait.h"
 #include "sdp/preload/memory.h"
 #include "sdp/preload/next.h"
@@ -29,7 +30,7 @@ void register_reports(int epoll, int operation, int fd, const epoll_event* event
   const auto stream = Table::find(fd);
   const int at = stream ? stream->sending().reports_at() : -1;
   if (at < 0) return;
-  const int error = errno;
+  const SameErrno same;
   epoll_event own{};
   if (event != nullptr) {
     own.data = event->data;
@@ -39,7 +40,6 @@ void register_reports(int epoll, int operation, int fd, const epoll_event* event
   if (control(epoll, operation, at, &own) != 0 && operation != EPOLL_CTL_DEL) {
     (void)control(epoll, errno == ENOENT ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, at, &own);
   }
-  errno = error;
 }
 
 void note_registered(int epoll, int operation, int fd, const epoll_event* event) {
@@ -105,7 +105,7 @@ int wait_for_events(int epoll, epoll_event* events, int most, bool program, bool
   };
   Recent::take();
   if (set->has_news() || !waits) {
-    if (const int n = wait(true); n != 0 || !waits) return n;
+    if (const int n = keeping_errno([&] { return wait(true); }); n != 0 || !waits) return n;
   }
   return look_and_wait(waits, connections, wait);
 }
@@ -138,11 +138,12 @@ WEFT_SDP_EXPORT int epoll_pwait2(int epoll, epoll_event* events, int most, const
 
 WEFT_SDP_EXPORT int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) noexcept {
   if (!WEFT_SDP_FOR_PROGRAM) return WEFT_SDP_NEXT(epoll_ctl)(epoll, operation, fd, event);
-  if (const auto stream = Table::find(fd)) {
+  return keeping_errno([=] {
+    const auto stream = Table::find(fd);
+    if (!stream) return control_now(epoll, operation, fd, event);
     if (const auto status = control_later(*stream, epoll, operation, fd, event)) return *status;
     const int status = control_now(epoll, operation, fd, event);
     stream->waiting().control_ended();
     return status;
-  }
-  return control_now(epoll, operation, fd, event);
+  });
 }

@@ -11,22 +11,26 @@
 
 #include "sdp/loop/own_descriptors.h"
 #include "sdp/preload/caller.h"
+#include "sdp/preload/kept_errno.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/epoll_set.h"
 #include "sdp/sockets/table.h"
 
 using weft::sdp::EpollSet;
 using weft::sdp::OwnDescriptors;
+using weft::sdp::SameErrno;
 
 namespace {
 
 int made(int fd, bool for_program) {
+  const SameErrno same;
   if (!for_program) OwnDescriptors::add(fd);
   return fd;
 }
 
 // A new epoll's number may have been another one's, which was closed in a way that nobody saw.
 int anew(int epoll) {
+  const SameErrno same;
   if (epoll >= 0) EpollSet::end(epoll);
   return epoll;
 }

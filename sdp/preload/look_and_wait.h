@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "sdp/loop/handlers.h"
+#include "sdp/preload/kept_errno.h"
 #include "sdp/sockets/recent.h"
 
 namespace weft::sdp {
@@ -20,19 +21,21 @@ inline bool waits_for_some_time(const timespec* timeout) {
 // says that it sleeps.
 template <class Wait>
 int look_and_wait(bool waits, bool for_connections, Wait wait_now) {
-  const bool looks = waits && Recent::any();
-  if (!looks && !(waits && for_connections && Recent::any_of_process())) return wait_now(false);
-  const Handlers::Ran ran;
-  int n = 0;
-  const auto others = [&] { return (n = wait_now(true)) != 0; };
-  if (looks && Recent::look(others) && (n != 0 || others())) return n;
-  // The kernel's call ends with each handler, and would not know of one that has run by now.
-  if (ran.any()) {
-    errno = EINTR;
-    return -1;
-  }
-  const Recent::Sleep sleep;
-  return wait_now(false);
+  return keeping_errno([&] {
+    const bool looks = waits && Recent::any();
+    if (!looks && !(waits && for_connections && Recent::any_of_process())) return wait_now(false);
+    const Handlers::Ran ran;
+    int n = 0;
+    const auto others = [&] { return (n = wait_now(true)) != 0; };
+    if (looks && Recent::look(others) && (n != 0 || others())) return n;
+    // The kernel's call ends with each handler, and would not know of one that has run by now.
+    if (ran.any()) {
+      errno = EINTR;
+      return -1;
+    }
+    const Recent::Sleep sleep;
+    return wait_now(false);
+  });
 }
 
 }  // namespace weft::sdp

@@ -6,18 +6,21 @@
 #include <new>
 
 #include "sdp/loop/handlers.h"
+#include "sdp/preload/kept_errno.h"
 
 namespace weft::sdp {
 
 // What `call` comes to: -1 with ENOMEM where there is no memory for it.
 template <class Call>
 auto or_no_memory(Call call) -> decltype(call()) {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    errno = ENOMEM;
-    return -1;
-  }
+  return keeping_errno([&]() -> decltype(call()) {
+    try {
+      return call();
+    } catch (const std::bad_alloc&) {
+      errno = ENOMEM;
+      return -1;
+    }
+  });
 }
 
 // Before memory of the program's is read that may not be there, by a call that may be its first.
@@ -25,9 +28,10 @@ inline void guard_memory() {
   [[maybe_unused]] static const bool guards = (Handlers::guard_memory(), true);
 }
 
-// For what libc's call goes on without. False: there was no memory for it.
+// For what libc's call goes on without. False: there was no memory for it. errno stays as it is.
 template <class Call>
 bool if_memory(Call call) {
+  const SameErrno same;
   try {
     call();
     return true;

@@ -9,6 +9,7 @@
 
 #include "base/guarded.h"
 #include "sdp/preload/caller.h"
+#include "sdp/preload/kept_errno.h"
 #include "sdp/preload/names.h"
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/path.h"
@@ -26,10 +27,8 @@ namespace {
 std::optional<Names> names_of(int fd) {
   Library* library = Library::existing();
   if (library == nullptr || !library->has_connections()) return std::nullopt;
-  const int error = errno;
-  auto names = library->names(fd);
-  errno = error;
-  return names;
+  const SameErrno same;
+  return library->names(fd);
 }
 
 int failed(int error) {
@@ -139,11 +138,10 @@ std::optional<WrittenNames> names_in_place_of(int fd, int level, int name) {
 
 InPlace weft::sdp::in_place_of(int fd) {
   if (const auto names = names_of(fd)) return {File{}, names->shadow};
-  const int error = errno;
+  const SameErrno same;
   InPlace found;
   if (const auto written = written_names(fd)) found.made = tcp_socket_like(*written);
   found.fd = found.made.get();
-  errno = error;
   return found;
 }
 
@@ -206,6 +204,7 @@ WEFT_SDP_EXPORT int setsockopt(int fd, int level, int name, const void* value,
   int on = 0;
   if (names && level == SOL_SOCKET && name == SO_OOBINLINE && size >= sizeof on &&
       copy_guarded(&on, value, sizeof on)) {
+    const SameErrno same;
     if (const auto stream = Table::find(fd)) stream->urgent().set_in_line(fd, on != 0);
   }
   if (names && is_threshold(level, name)) {
@@ -215,14 +214,16 @@ WEFT_SDP_EXPORT int setsockopt(int fd, int level, int name, const void* value,
   const File in_place = written ? tcp_socket_like(*written) : File{};
   const int asked_fd = names ? names->shadow : in_place ? in_place.get() : fd;
   const int status = real().setsockopt(asked_fd, level, name, value, size);
-  if (program && status == 0 && level == SOL_SOCKET && name == SO_RCVLOWAT) {
+  if (status != 0) return status;
+  const SameErrno same;
+  if (program && level == SOL_SOCKET && name == SO_RCVLOWAT) {
     if (const auto stream = Table::find(fd)) stream->receiving().take_low_water(fd);
   }
-  if (names && status == 0 && is_buffer_size(level, name)) {
+  if (names && is_buffer_size(level, name)) {
     if (const auto stream = Table::find(fd)) stream->take_buffer_sizes();
   }
-  if (names && status == 0 && level == SOL_SOCKET && name == SO_ZEROCOPY) {
+  if (names && level == SOL_SOCKET && name == SO_ZEROCOPY) {
     if (const auto stream = Table::find(fd)) stream->sending().take_zero_copy();
   }
-  return status;
+  return 0;
 }

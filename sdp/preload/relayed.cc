@@ -7,22 +7,33 @@
 #include <cstdio>
 
 #include "sdp/preload/caller.h"
+#include "sdp/preload/kept_errno.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/epoll_set.h"
 #include "sdp/sockets/registrations.h"
 #include "sdp/sockets/table.h"
 
-using weft::sdp::Table;
+namespace {
+
+void relay(int fd) {
+  const weft::sdp::SameErrno same;
+  weft::sdp::Table::relay(fd);
+}
+
+}  // namespace
 
 WEFT_SDP_EXPORT FILE* fdopen(int fd, const char* mode) noexcept {
-  Table::relay(fd);
-  weft::sdp::Registrations::give_away(fd);
-  weft::sdp::EpollSet::make_plain(fd);
+  relay(fd);
+  {
+    const weft::sdp::SameErrno same;
+    weft::sdp::Registrations::give_away(fd);
+    weft::sdp::EpollSet::make_plain(fd);
+  }
   return WEFT_SDP_NEXT(fdopen)(fd, mode);
 }
 
 WEFT_SDP_EXPORT int vdprintf(int fd, const char* format, va_list arguments) {
-  Table::relay(fd);
+  relay(fd);
   return WEFT_SDP_NEXT(vdprintf)(fd, format, arguments);
 }
 
@@ -41,7 +52,7 @@ int __dprintf_chk(int fd, int flag, const char* format, ...);
 }
 
 WEFT_SDP_EXPORT int __vdprintf_chk(int fd, int flag, const char* format, va_list arguments) {
-  Table::relay(fd);
+  relay(fd);
   return WEFT_SDP_NEXT(__vdprintf_chk)(fd, flag, format, arguments);
 }
 
@@ -54,22 +65,22 @@ WEFT_SDP_EXPORT int __dprintf_chk(int fd, int flag, const char* format, ...) {
 }
 
 WEFT_SDP_EXPORT int aio_read(aiocb* block) noexcept {
-  Table::relay(block->aio_fildes);
+  relay(block->aio_fildes);
   return WEFT_SDP_NEXT(aio_read)(block);
 }
 
 WEFT_SDP_EXPORT int aio_read64(aiocb64* block) noexcept {
-  Table::relay(block->aio_fildes);
+  relay(block->aio_fildes);
   return WEFT_SDP_NEXT(aio_read64)(block);
 }
 
 WEFT_SDP_EXPORT int aio_write(aiocb* block) noexcept {
-  Table::relay(block->aio_fildes);
+  relay(block->aio_fildes);
   return WEFT_SDP_NEXT(aio_write)(block);
 }
 
 WEFT_SDP_EXPORT int aio_write64(aiocb64* block) noexcept {
-  Table::relay(block->aio_fildes);
+  relay(block->aio_fildes);
   return WEFT_SDP_NEXT(aio_write64)(block);
 }
 
@@ -78,7 +89,7 @@ namespace {
 template <class Block>
 void relay_all_of(Block* const* blocks, int count) {
   for (int i = 0; i < count; ++i) {
-    if (blocks[i] != nullptr) Table::relay(blocks[i]->aio_fildes);
+    if (blocks[i] != nullptr) relay(blocks[i]->aio_fildes);
   }
 }
 
@@ -98,7 +109,7 @@ WEFT_SDP_EXPORT int lio_listio64(int mode, aiocb64* const* blocks, int count,
 
 WEFT_SDP_EXPORT ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset,
                                size_t size, unsigned flags) {
-  Table::relay(from);
-  Table::relay(to);
+  relay(from);
+  relay(to);
   return WEFT_SDP_NEXT(splice)(from, from_offset, to, to_offset, size, flags);
 }

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "sdp/preload/caller.h"
+#include "sdp/preload/kept_errno.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/stream.h"
 #include "sdp/sockets/table.h"
@@ -73,6 +74,10 @@ using weft::sdp::Table;
 // libc's asks the kernel without the library's ioctl.
 WEFT_SDP_EXPORT int sockatmark(int fd) noexcept {
   const auto stream = Table::find(fd);
-  const auto at_mark = stream ? stream->urgent().at_mark() : std::nullopt;
+  std::optional<bool> at_mark;
+  if (stream) {
+    const weft::sdp::SameErrno same;
+    at_mark = stream->urgent().at_mark();
+  }
   return at_mark ? static_cast<int>(*at_mark) : WEFT_SDP_NEXT(sockatmark)(fd);
 }

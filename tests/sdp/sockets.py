@@ -108,6 +108,8 @@ for mode in ("sleeps", "signals", "relayed"):
 
 case("sockets.woken", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_woken"), w.address]).splitlines())
 
+case("sockets.errno_kept", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_errno_kept"), w.address]).splitlines())
+
 case("sockets.epolled", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_epolled"), w.address]).splitlines())
 
 case("sockets.cancelled", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_cancelled"), w.address]).splitlines())
