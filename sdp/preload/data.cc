@@ -16,9 +16,9 @@
 #include <span>
 
 #include "base/guarded.h"
+#include "base/kept_errno.h"
 #include "sdp/preload/caller.h"
 #include "sdp/preload/error_queue.h"
-#include "sdp/preload/kept_errno.h"
 #include "sdp/preload/memory.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/epoll_set.h"
@@ -32,15 +32,15 @@ using namespace std::chrono_literals;
 using std::chrono::duration_cast;
 using std::chrono::seconds;
 using weft::copy_guarded;
+using weft::keeping_errno;
 using weft::readable_guarded;
+using weft::SameErrno;
 using weft::sdp::EpollSet;
 using weft::sdp::guard_memory;
-using weft::sdp::keeping_errno;
 using weft::sdp::or_no_memory;
 using weft::sdp::Pieces;
 using weft::sdp::receive_report;
 using weft::sdp::Registrations;
-using weft::sdp::SameErrno;
 using weft::sdp::Table;
 using weft::sdp::to_timespec;
 

@@ -12,11 +12,11 @@
 #include <optional>
 
 #include "base/guarded.h"
+#include "base/kept_errno.h"
 #include "sdp/loop/file.h"
 #include "sdp/loop/own_descriptors.h"
 #include "sdp/preload/caller.h"
 #include "sdp/preload/descriptors.h"
-#include "sdp/preload/kept_errno.h"
 #include "sdp/preload/left_open.h"
 #include "sdp/preload/memory.h"
 #include "sdp/preload/names.h"
@@ -30,6 +30,8 @@
 #include "sdp/sockets/table.h"
 
 using namespace weft::sdp;
+using weft::keeping_errno;
+using weft::SameErrno;
 
 namespace {
 

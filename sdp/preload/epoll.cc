@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "base/guarded.h"
+#include "base/kept_errno.h"
 #include "sdp/preload/caller.h"
-#include "sdp/preload/kept_errno.h"
 #include "sdp/preload/look_and_wait.h"
 #include "sdp/preload/memory.h"
 #include "sdp/preload/next.h"
@@ -21,6 +21,8 @@
 #include "sdp/sockets/zero_copy.h"
 
 using namespace weft::sdp;
+using weft::keeping_errno;
+using weft::SameErrno;
 
 namespace {
 

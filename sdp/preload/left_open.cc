@@ -9,16 +9,16 @@
 
 #include <cerrno>
 
+#include "base/kept_errno.h"
 #include "sdp/loop/own_descriptors.h"
 #include "sdp/preload/caller.h"
-#include "sdp/preload/kept_errno.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/epoll_set.h"
 #include "sdp/sockets/table.h"
 
+using weft::SameErrno;
 using weft::sdp::EpollSet;
 using weft::sdp::OwnDescriptors;
-using weft::sdp::SameErrno;
 
 namespace {
 

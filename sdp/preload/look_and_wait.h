@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <ctime>
 
+#include "base/kept_errno.h"
 #include "sdp/loop/handlers.h"
-#include "sdp/preload/kept_errno.h"
 #include "sdp/sockets/recent.h"
 
 namespace weft::sdp {

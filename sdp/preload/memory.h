@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <new>
 
+#include "base/kept_errno.h"
 #include "sdp/loop/handlers.h"
-#include "sdp/preload/kept_errno.h"
 
 namespace weft::sdp {
 

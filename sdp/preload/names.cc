@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "base/guarded.h"
+#include "base/kept_errno.h"
 #include "sdp/preload/caller.h"
-#include "sdp/preload/kept_errno.h"
 #include "sdp/preload/names.h"
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/path.h"
@@ -21,6 +21,7 @@
 
 using namespace weft::sdp;
 using weft::copy_guarded;
+using weft::SameErrno;
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "base/kept_errno.h"
 #include "sdp/preload/caller.h"
-#include "sdp/preload/kept_errno.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/epoll_set.h"
 #include "sdp/sockets/registrations.h"
@@ -16,7 +16,7 @@
 namespace {
 
 void relay(int fd) {
-  const weft::sdp::SameErrno same;
+  const weft::SameErrno same;
   weft::sdp::Table::relay(fd);
 }
 
@@ -25,7 +25,7 @@ void relay(int fd) {
 WEFT_SDP_EXPORT FILE* fdopen(int fd, const char* mode) noexcept {
   relay(fd);
   {
-    const weft::sdp::SameErrno same;
+    const weft::SameErrno same;
     weft::sdp::Registrations::give_away(fd);
     weft::sdp::EpollSet::make_plain(fd);
   }

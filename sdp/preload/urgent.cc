@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/kept_errno.h"
 #include "sdp/preload/caller.h"
-#include "sdp/preload/kept_errno.h"
 #include "sdp/preload/next.h"
 #include "sdp/sockets/stream.h"
 #include "sdp/sockets/table.h"
@@ -76,7 +76,7 @@ WEFT_SDP_EXPORT int sockatmark(int fd) noexcept {
   const auto stream = Table::find(fd);
   std::optional<bool> at_mark;
   if (stream) {
-    const weft::sdp::SameErrno same;
+    const weft::SameErrno same;
     at_mark = stream->urgent().at_mark();
   }
   return at_mark ? static_cast<int>(*at_mark) : WEFT_SDP_NEXT(sockatmark)(fd);

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <optional>
 
-namespace weft::sdp {
+namespace weft {
 
 template <class Number>
 bool has_failed(Number result) {
@@ -17,7 +17,7 @@ bool has_failed(const std::optional<Number>& result) {
   return result && *result < 0;
 }
 
-// What `call` comes to. errno is changed by a failure alone.
+// What `call` comes to; below 0 is a failure, which alone changes errno.
 template <class Call>
 auto keeping_errno(Call call) -> decltype(call()) {
   const int before = errno;
@@ -26,7 +26,7 @@ auto keeping_errno(Call call) -> decltype(call()) {
   return result;
 }
 
-// For what happens beside the call, whatever becomes of it: errno is the same behind it.
+// For what happens beside a call: errno is the same at its end.
 class SameErrno {
  public:
   SameErrno() = default;
@@ -38,4 +38,4 @@ class SameErrno {
   const int error_ = errno;
 };
 
-}  // namespace weft::sdp
+}  // namespace weft
