@@ -37,6 +37,7 @@ struct KnownOption {
 std::optional<KnownOption> known_option(int level, int optname) {
   using Name = cm::IdOption::Name;
   if (level == kWeftOptionLevel && optname == kOptionAsksAgain) return {{Name::asks_again}};
+  if (level == kWeftOptionLevel && optname == kOptionOnlyRc) return {{Name::only_rc}};
   if (level != RDMA_OPTION_ID) return std::nullopt;
   switch (optname) {
     case RDMA_OPTION_ID_TOS:

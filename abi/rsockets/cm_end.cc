@@ -4,6 +4,8 @@
 
 #include <cerrno>
 
+#include "base/rdma_option.h"
+
 namespace weft::rsockets {
 namespace {
 
@@ -49,7 +51,10 @@ int CmEnd::open_channel() {
 
 int CmEnd::open() {
   if (const int error = open_channel(); error != 0) return error;
-  return result_of(rdma_create_id(channel_.get(), &id_, nullptr, RDMA_PS_TCP));
+  if (rdma_create_id(channel_.get(), &id_, nullptr, RDMA_PS_TCP) != 0) return errno;
+  // Programs may have sockets of streams and of datagrams at one number.
+  int on = 1;
+  return result_of(rdma_set_option(id_, kWeftOptionLevel, kOptionOnlyRc, &on, sizeof on));
 }
 
 int CmEnd::adopt(rdma_cm_id* request) {

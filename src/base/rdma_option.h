@@ -9,5 +9,8 @@ inline constexpr int kWeftOptionLevel = 0x77656674;
 // An int, 1 or 0: whether a connect asks again for a while where nobody listens. Without the option
 // it does.
 inline constexpr int kOptionAsksAgain = 0;
+// An int, 1 or 0, before the id is bound: a listener serves RC alone, and leaves the UDP port of
+// its number to others. Without the option it takes that port, too, for UC.
+inline constexpr int kOptionOnlyRc = 1;
 
 }  // namespace weft

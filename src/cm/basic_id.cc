@@ -149,6 +149,10 @@ int BasicId::set_option(const IdOption& option) {
     case IdOption::Name::asks_again:
       asks_again_ = option.value != 0;
       return 0;
+    case IdOption::Name::only_rc:
+      if (state_ != IdState::idle) return EINVAL;
+      only_rc_ = option.value != 0;
+      return 0;
   }
   return EINVAL;
 }

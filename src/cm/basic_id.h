@@ -112,6 +112,7 @@ class BasicId : public Id, protected engine::EventHandler {
   std::optional<uint8_t> ack_timeout_;
   bool one_family_ = false;
   bool asks_again_ = true;           // where nobody listens
+  bool only_rc_ = false;             // a listener has no UDP port
   ConnectionParameters parameters_;  // of connect() or accept()
   bool under_way_ = false;
 

@@ -60,7 +60,7 @@ bool ConnectionId::on_device() const {
 // --- its port, listening
 
 int ConnectionId::bind_socket(const port::Address& at) {
-  return keep(at, port_.bind(at, one_family_));
+  return keep(at, only_rc_ ? port_.bind_tcp(at, one_family_) : port_.bind(at, one_family_));
 }
 
 // `at` may be source_ itself.
@@ -82,9 +82,11 @@ int ConnectionId::start_listening(Token& token, int backlog) {
     const port::Address at = source_.valid() ? source_ : port::Address::any(AF_INET, 0);
     if (const int error = bind_socket(at); error != 0) return error;
   }
-  return listening_.start(
-      token, port_, source_,
-      {.backlog = backlog, .type_of_service = type_of_service_, .one_family = one_family_});
+  return listening_.start(token, port_, source_,
+                          {.backlog = backlog,
+                           .type_of_service = type_of_service_,
+                           .one_family = one_family_,
+                           .only_rc = only_rc_});
 }
 
 void ConnectionId::stop(Token& token) {

@@ -16,17 +16,22 @@ int ListeningPort::start(Token& token, BoundPort& port, const port::Address& at,
   at_ = at;
   Undo begun{[&] { stop(token); }};
   tcp_ = &Listener::start(token, *this, port.tcp());
-  auto udp = port.share_udp(at, settings.one_family);
-  if (udp.ok()) {
-    udp_ = &DatagramListener::start(token, *this, wire::CtlService::uc, std::move(*udp));
+  std::optional<port::SystemError> no_udp;
+  if (!settings.only_rc) {
+    auto udp = port.share_udp(at, settings.one_family);
+    if (udp.ok()) {
+      udp_ = &DatagramListener::start(token, *this, wire::CtlService::uc, std::move(*udp));
+    } else {
+      no_udp = udp.error();
+    }
   }
   const int error = port.listen(at, settings.backlog, settings.type_of_service);
   if (error != 0) return error;
   begun.done();
   port.close_udp();
-  if (!udp.ok()) {
+  if (no_udp) {
     WEFT_LOG(warn, "rdma_listen: UDP port %u: %s; RC alone is served there, and no UC", at.port(),
-             udp.error().to_string().c_str());
+             no_udp->to_string().c_str());
   }
   return 0;
 }

@@ -1,5 +1,6 @@
-// The port that an Id of RDMA_PS_TCP listens at: on TCP for RC, and on the UDP port of the same
-// number for UC (spec/wdp 4.9). Requests of both kinds come to one handler.
+// The port that an Id of RDMA_PS_TCP listens at: on TCP for RC, and, unless it is told to serve RC
+// alone, on the UDP port of the same number for UC (spec/wdp 4.9). Requests of both kinds come to
+// one handler.
 #pragma once
 
 #include "cm/bound_port.h"
@@ -40,6 +41,7 @@ class ListeningPort final : private ListenerHandler, private DatagramListenerHan
     int backlog = 0;
     std::optional<uint8_t> type_of_service;
     bool one_family = false;
+    bool only_rc = false;  // the UDP port is left to others
   };
 
   explicit ListeningPort(ListeningPortHandler& handler) : handler_(handler) {}

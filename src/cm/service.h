@@ -107,7 +107,8 @@ struct IdOption {
     reuse_address,
     one_family,
     ack_timeout,
-    asks_again  // weft's own
+    asks_again,  // weft's own, as the next
+    only_rc
   };
   Name name{};
   int value = 0;

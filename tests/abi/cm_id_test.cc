@@ -283,6 +283,7 @@ TEST_F(CmId, Options) {
   EXPECT_OK(rdma_set_option(id.get(), kWeftOptionLevel, kOptionAsksAgain, &on, sizeof on));
   EXPECT_ERRNO(EINVAL,
                rdma_set_option(id.get(), kWeftOptionLevel, kOptionAsksAgain, &byte, sizeof byte));
+  EXPECT_OK(rdma_set_option(id.get(), kWeftOptionLevel, kOptionOnlyRc, &on, sizeof on));
   EXPECT_ERRNO(ENOSYS, rdma_set_option(id.get(), kWeftOptionLevel, 77, &on, sizeof on));
 }
 

@@ -43,6 +43,22 @@ class Datagrams {
   int fd_;
 };
 
+// As iperf3 does: a listener of streams at a number, and then datagrams at the same.
+TEST(RsocketDatagrams, AListenerOfStreamsLeavesItsNumberToThem) {
+  const int listener = rsocket(AF_INET, SOCK_STREAM, 0);
+  ASSERT_GE(listener, 0) << strerror(errno);
+  sockaddr_in here = loopback();
+  EXPECT_OK(rbind(listener, any_of(here), sizeof here));
+  EXPECT_OK(rlisten(listener, 8));
+  socklen_t size = sizeof here;
+  EXPECT_OK(rgetsockname(listener, any_of(here), &size));
+  const int datagrams = rsocket(AF_INET, SOCK_DGRAM, 0);
+  ASSERT_GE(datagrams, 0) << strerror(errno);
+  EXPECT_OK(rbind(datagrams, any_of(here), sizeof here));
+  EXPECT_OK(rclose(datagrams));
+  EXPECT_OK(rclose(listener));
+}
+
 TEST(RsocketDatagrams, AMessageSaysWhomItIsFrom) {
   const Datagrams a;
   const Datagrams b;

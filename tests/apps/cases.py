@@ -102,6 +102,9 @@ def rsockets():
     preload = f"LD_PRELOAD=/usr/lib/{platform.machine()}-linux-gnu/rsocket/librspreload.so"
     yield Case("iperf3.preloaded", "iperf3 -s -1 -p {port}", "iperf3 -c {addr} -p {port} -n 50M", good=wants(r"50\.[0-9] MBytes.*sender[^?]*receiver"),
                environment=(preload,))
+    # Its datagrams go to the number at which it listens for streams.
+    yield Case("iperf3.preloaded_datagrams", "iperf3 -s -1 -p {port}", "iperf3 -c {addr} -p {port} -u -b 50M -n 5M",
+               good=wants(r"5\.[0-9]+ MBytes.*sender[^?]*receiver"), environment=(preload,))
 
 
 def udapl():
