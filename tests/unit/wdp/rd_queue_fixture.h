@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <vector>
 
 #include "tests/support/rd_messages.h"
 #include "tests/unit/wdp/rd_two_nodes.h"
@@ -21,6 +22,18 @@ struct RdQueueTest : RdTwoNodes {
     return [&seen, of_a](bool from_a, const test::Buffer& bytes) {
       if (from_a != of_a) return true;
       for (const auto& m : test::messages_in(bytes)) ++seen[m.header.opcode];
+      return true;
+    };
+  }
+  // The responses of b's queue pairs, which are sent in messages of this opcode.
+  static Watch keep_responses(std::vector<wire::WdpResponse>& said) {
+    return [&said](bool from_a, const test::Buffer& bytes) {
+      for (const auto& m : test::messages_in(bytes)) {
+        if (from_a || m.header.opcode != wire::Opcode::terminate) continue;
+        for (size_t at = 0; at < m.payload.size(); at += wire::WdpResponse::kSize) {
+          said.push_back(wire::WdpResponse::parse(m.payload.data() + at));
+        }
+      }
       return true;
     };
   }

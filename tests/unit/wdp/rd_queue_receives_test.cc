@@ -51,6 +51,32 @@ TEST_F(RdQueueTest, ReadyIsSaidOfReceivesAlone) {
   expect_all(p, Status::success);
 }
 
+// spec/wdp-rd 6.4: the number of the flow's last message that began to come, here one that was
+// dropped behind the refused one.
+TEST_F(RdQueueTest, ReadyNamesTheLastMessageThatCame) {
+  for (int i = 0; i < 3; ++i) p.send(kB, 2, pattern_bytes(10, 1));
+  talk();
+  q.post_receives(3);
+  std::vector<WdpResponse> said;
+  later(1ms, keep_responses(said));
+  expect_all(p, Status::success);
+  const auto ready = std::find_if(said.begin(), said.end(),
+                                  [](const WdpResponse& r) { return r.code == Code::ready; });
+  ASSERT_NE(ready, said.end());
+  EXPECT_EQ(ready->msn, Msn{3});
+}
+
+// And the requester looks at the flow alone.
+TEST_F(RdQueueTest, ReadyOfAnyMessageIsHeard) {
+  p.send(kB, 2, pattern_bytes(10, 1));
+  talk();
+  q.host.post_receive(0, {test::segment(q.host, q.rooms.emplace_back(1000))});
+  tell(p, {.qidx = 1, .ridx = 2, .code = Code::ready, .msn = Msn{0x7fff'0000}});
+  talk();
+  later(1ms);
+  expect_all(p, Status::success);
+}
+
 // READY that is for nothing, as another peer was first.
 TEST_F(RdQueueTest, WithoutReadyItComesAgainAfterTheDelay) {
   p.send(kB, 2, pattern_bytes(10, 1));
@@ -97,15 +123,7 @@ TEST_F(RdQueueTest, AMessageThatDoesNotGoOnLosesItsReceive) {
   q.queue->take(channel, {.header = first}, Buffer(16));
   EXPECT_TRUE(q.host.receives.empty());
   std::vector<WdpResponse> said;
-  const auto watch = [&](bool from_a, const Buffer& bytes) {
-    for (const auto& m : messages_in(bytes)) {
-      if (from_a || m.header.opcode != Opcode::terminate) continue;
-      for (size_t at = 0; at < m.payload.size(); at += WdpResponse::kSize) {
-        said.push_back(WdpResponse::parse(m.payload.data() + at));
-      }
-    }
-    return true;
-  };
+  const auto watch = keep_responses(said);
   later(29s, watch);
   EXPECT_TRUE(q.host.receives.empty());
   EXPECT_TRUE(said.empty());
