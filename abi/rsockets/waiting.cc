@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "port/signals.h"
+
 namespace weft::rsockets {
 namespace {
 
-// Until the descriptor is readable, or the sleeper is woken.
+// Until the descriptor is readable, or the sleeper is woken. As accept(2) and connect(2), it goes
+// on after a signal whose handler restarts calls: 0, and the caller looks again.
 int wait_for(int fd, const Sleeper& sleeper) {
   pollfd both[] = {{fd, POLLIN, 0}, {sleeper.fd(), POLLIN, 0}};
-  const int error = ::poll(both, 2, -1) < 0 ? errno : 0;
+  int error = ::poll(both, 2, -1) < 0 ? errno : 0;
+  if (error == EINTR && port::signals_restart_calls()) error = 0;
   sleeper.clear();
   return error;
 }

@@ -18,8 +18,8 @@ class Waiting {
   // Any thread. What follows needs it, and so does all use of the link.
   Lock lock() { return Lock{lock_}; }
 
-  // Until something of `link` may have changed. 0, or an errno value: EINTR for a signal. Gives the
-  // lock away meanwhile.
+  // Until something of `link` may have changed. 0, or an errno value: EINTR for a signal whose
+  // handler ends calls (no SA_RESTART). Gives the lock away meanwhile.
   int wait(Lock& lock, Link& link);
   // Something has changed: all look again.
   void announce();
