@@ -1,6 +1,7 @@
 #include "abi/rsockets/link.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -125,6 +126,23 @@ void Link::fail(int error) {
 void Link::end(int error) {
   if (is_connected()) connection_->endpoint().disconnect();
   if (state_ != State::idle) fail(error);
+}
+
+int Link::ready(bool reads, bool writes) {
+  if (state_ == State::listening) {
+    pollfd p{fd(), POLLIN, 0};
+    return ::poll(&p, 1, 0) == 1 ? POLLIN : 0;
+  }
+  if (has_failed()) return POLLIN | POLLOUT | POLLERR | POLLHUP;
+  if (is_opening()) return 0;
+  if (!is_connected()) return POLLOUT | POLLHUP;  // as TCP says of a socket without a connection
+  const Connection& c = *connection_;
+  int ready = 0;
+  if (c.available() > 0 || c.at_end() || !reads) ready |= POLLIN;
+  if (c.sendable() > 0 || c.ended() || !writes) ready |= POLLOUT;
+  // Programs take POLLHUP for the end, so what is left to read comes first.
+  if (c.ended() && c.available() == 0) ready |= c.error() != 0 ? POLLERR | POLLHUP : POLLHUP;
+  return ready;
 }
 
 int Link::take_error() {

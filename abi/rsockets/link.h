@@ -47,6 +47,9 @@ class Link {
   // The error that a program has not been told yet. It is told once, but that of a connection again
   // and again.
   int take_error();
+  // POLLIN, POLLOUT, POLLERR and POLLHUP, as poll(2) would tell them now of a socket of which these
+  // directions have not been shut down.
+  int ready(bool reads, bool writes);
   // The connection, if there is one, is over, and whoever asks is told `error`.
   void end(int error);
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "abi/rsockets/deadline.h"
 #include "abi/rsockets/sleeper.h"
 
 namespace weft::rsockets {
@@ -100,22 +101,18 @@ class Watch {
   std::vector<std::shared_ptr<Stream>> streams_;
 };
 
-int left_of(Clock::time_point deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  return static_cast<int>(std::max<decltype(left)>(left, 0));
-}
-
 }  // namespace
 
 int poll(const Table& table, pollfd* fds, nfds_t count, int timeout) {
   Watch watch{table, fds, count};
   const auto began = Clock::now();
-  const auto deadline = began + std::chrono::milliseconds{timeout};
+  Deadline deadline;
+  if (timeout >= 0) deadline = began + std::chrono::milliseconds{timeout};
   for (;;) {
     const int ready = watch.look();
     if (ready != 0 || timeout == 0) return ready;
     if (Clock::now() - began < kLook) continue;
-    const int left = timeout < 0 ? -1 : left_of(deadline);
+    const int left = left_of(deadline);
     if (left == 0) return 0;
     thread_local Sleeper sleeper;
     if (watch.sleep(sleeper, left) < 0) return -1;

@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <chrono>
+#include <optional>
 
 #include "abi/rsockets/sizes.h"
 
@@ -31,6 +33,12 @@ class Settings {
   bool reuses_address() const { return flags_.reuse_address != 0; }
   bool only_ipv6() const { return flags_.only_ipv6 != 0; }
   int type_of_service() const { return flags_.type_of_service; }
+  // How long close() may wait for what was sent; nothing: as long as it takes.
+  std::optional<std::chrono::seconds> most_linger() const {
+    const linger& l = flags_.linger_time;
+    if (l.l_onoff == 0 || l.l_linger < 0) return std::nullopt;
+    return std::chrono::seconds{l.l_linger};
+  }
 
   bool nonblocking() const { return nonblocking_; }
   void set_nonblocking(bool on) { nonblocking_ = on; }
@@ -48,7 +56,7 @@ class Settings {
     int keep_count = 0;
     int keep_interval = 0;  // s
     int largest_segment = 0;
-    linger linger_time{1, 0};  // close() waits for what was sent, always
+    linger linger_time{0, 0};
   };
   struct Flag {
     int level;

@@ -149,10 +149,10 @@ Stream::Moved Stream::receive(IovCursor to, int flags) {
 }
 
 template <class Done>
-void Stream::wait_until(Lock& lock, Done done) {
+void Stream::wait_until(Lock& lock, const Deadline& until, Done done) {
   drive();
   while (!done()) {
-    const int error = waiting_.wait(lock, link_);
+    const int error = waiting_.wait(lock, link_, until);
     if (error != 0 && error != EINTR) return;
     drive();
   }
@@ -161,9 +161,13 @@ void Stream::wait_until(Lock& lock, Done done) {
 int Stream::shutdown(int how) {
   if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return EINVAL;
   Lock lock = waiting_.lock();
+  return end_directions(lock, how, {});
+}
+
+int Stream::end_directions(Lock& lock, int how, const Deadline& until) {
   drive();
   while (link_.state() == Link::State::accepting) {
-    const int error = waiting_.wait(lock, link_);
+    const int error = waiting_.wait(lock, link_, until);
     if (error != 0 && error != EINTR) return error;
     drive();
   }
@@ -173,18 +177,20 @@ int Stream::shutdown(int how) {
   if (how != SHUT_WR) reads_ = false;
   if (how != SHUT_RD) writes_ = false;
   if (was_open && !reads_ && !writes_) {
-    wait_until(lock, [this] { return link_.connection().say_disconnect(); });
+    wait_until(lock, until, [this] { return link_.connection().say_disconnect(); });
   } else if (wrote && !writes_) {
-    wait_until(lock, [this] { return link_.connection().say_shutdown(); });
+    wait_until(lock, until, [this] { return link_.connection().say_shutdown(); });
   }
-  wait_until(lock, [this] { return link_.connection().all_sent(); });
+  wait_until(lock, until, [this] { return link_.connection().all_sent(); });
   waiting_.announce();
   return 0;
 }
 
 void Stream::close() {
-  (void)shutdown(SHUT_RDWR);
-  const Lock lock = waiting_.lock();
+  Lock lock = waiting_.lock();
+  const auto most = settings_.most_linger();
+  // Without time for it, not even the end is said: TCP resets such a connection.
+  if (most != std::chrono::seconds{0}) (void)end_directions(lock, SHUT_RDWR, after(most));
   reads_ = writes_ = false;
   closed_ = true;
   link_.end(EBADF);  // for threads that still wait
@@ -193,23 +199,7 @@ void Stream::close() {
 
 short Stream::ready_now(short wanted) {
   drive();
-  int ready = 0;
-  if (link_.state() == Link::State::listening) {
-    pollfd p{link_.fd(), POLLIN, 0};
-    ready = ::poll(&p, 1, 0) == 1 ? POLLIN : 0;
-  } else if (link_.has_failed()) {
-    ready = POLLIN | POLLOUT | POLLERR | POLLHUP;
-  } else if (link_.is_connected()) {
-    if (link_.connection().available() > 0 || link_.connection().at_end() || !reads_)
-      ready |= POLLIN;
-    if (link_.connection().sendable() > 0 || link_.connection().ended() || !writes_)
-      ready |= POLLOUT;
-    // Programs take POLLHUP for the end, so what is left to read comes first.
-    if (link_.connection().ended() && link_.connection().available() == 0)
-      ready |= link_.connection().error() != 0 ? POLLERR | POLLHUP : POLLHUP;
-  } else if (!link_.is_opening()) {
-    ready = POLLOUT | POLLHUP;  // as TCP says of a socket that has no connection
-  }
+  const int ready = link_.ready(reads_, writes_);
   return static_cast<short>(ready & (wanted | POLLERR | POLLHUP));
 }
 

@@ -46,7 +46,8 @@ class Stream {
 
   // `how` as of shutdown(2). Waits until all that was sent has left.
   int shutdown(int how);
-  // The same in both directions, if there is a connection, and ends it.
+  // The same in both directions, if there is a connection, and ends it. SO_LINGER limits how long
+  // that waits; what has not left by then is lost, and the peer is told of no end.
   void close();
 
   // Which of `wanted` poll(2) would tell now, with POLLERR and POLLHUP.
@@ -75,8 +76,9 @@ class Stream {
   // Sends all of `from`: `room` says how much goes at once, `send` does it.
   template <class Room, class Send>
   Moved send_pieces(IovCursor& from, int flags, Room room, Send send);
+  int end_directions(Lock& lock, int how, const Deadline& until);
   template <class Done>
-  void wait_until(Lock& lock, Done done);
+  void wait_until(Lock& lock, const Deadline& until, Done done);
   short ready_now(short wanted);
 
   const int family_;

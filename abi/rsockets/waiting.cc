@@ -4,20 +4,22 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <initializer_list>
 
 #include "port/signals.h"
 
 namespace weft::rsockets {
 namespace {
 
-// Until the descriptor is readable, or the sleeper is woken. As accept(2) and connect(2), it goes
-// on after a signal whose handler restarts calls: 0, and the caller looks again.
-int wait_for(int fd, const Sleeper& sleeper) {
-  pollfd both[] = {{fd, POLLIN, 0}, {sleeper.fd(), POLLIN, 0}};
-  int error = ::poll(both, 2, -1) < 0 ? errno : 0;
-  if (error == EINTR && port::signals_restart_calls()) error = 0;
-  sleeper.clear();
-  return error;
+// Until one of the descriptors is readable. As accept(2) and connect(2), it goes on after a signal
+// whose handler restarts calls: 0, and the caller looks again.
+int wait_for(std::initializer_list<int> fds, const Deadline& until) {
+  pollfd all[2] = {};
+  nfds_t count = 0;
+  for (const int fd : fds) all[count++] = {fd, POLLIN, 0};
+  const int ready = ::poll(all, count, left_of(until));
+  if (ready == 0) return ETIMEDOUT;
+  return ready > 0 || (errno == EINTR && port::signals_restart_calls()) ? 0 : errno;
 }
 
 }  // namespace
@@ -31,8 +33,9 @@ void Waiting::remove(const Sleeper& sleeper) {
   sleepers_.erase(std::remove(sleepers_.begin(), sleepers_.end(), &sleeper), sleepers_.end());
 }
 
-int Waiting::wait(Lock& lock, Link& link) {
+int Waiting::wait(Lock& lock, Link& link, const Deadline& until) {
   if (watched_) {
+    if (until) return changed_.wait_until(lock, *until) == std::cv_status::timeout ? ETIMEDOUT : 0;
     changed_.wait(lock);
     return 0;
   }
@@ -70,13 +73,17 @@ int Waiting::wait(Lock& lock, Link& link) {
   };
   if (talks) {
     const Watch watch{*this, lock};
-    return link.connection().endpoint().wait();
+    Endpoint& endpoint = link.connection().endpoint();
+    const int error = until ? wait_for({endpoint.event_fd()}, until) : 0;
+    return error != 0 ? error : endpoint.wait();
   }
   // Another thread may take the event that this one waits for.
   const Sleeper sleeper;
   const Asleep asleep{*this, sleeper};
   const Watch watch{*this, lock};
-  return wait_for(link.fd(), sleeper);
+  const int error = wait_for({link.fd(), sleeper.fd()}, until);
+  sleeper.clear();
+  return error;
 }
 
 }  // namespace weft::rsockets

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "abi/rsockets/deadline.h"
 #include "abi/rsockets/link.h"
 #include "abi/rsockets/sleeper.h"
 
@@ -19,8 +20,8 @@ class Waiting {
   Lock lock() { return Lock{lock_}; }
 
   // Until something of `link` may have changed. 0, or an errno value: EINTR for a signal whose
-  // handler ends calls (no SA_RESTART). Gives the lock away meanwhile.
-  int wait(Lock& lock, Link& link);
+  // handler ends calls (no SA_RESTART), ETIMEDOUT. Gives the lock away meanwhile.
+  int wait(Lock& lock, Link& link, const Deadline& until = {});
   // Something has changed: all look again.
   void announce();
 
