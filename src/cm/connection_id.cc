@@ -426,12 +426,20 @@ int ConnectionId::accept(verbs::QueuePair* pair, const ConnectionParameters& par
 }
 
 int ConnectionId::accept_call(verbs::QueuePair* pair, const ConnectionParameters& parameters) {
+  if (&engine_for(pair, parameters.qpn) != home_.load()) {
+    // The session stays on the listener's socket.
+    WEFT_LOG_REFUSAL(
+        "rdma_accept: queue pair 0x%06x is on another engine than the UC listener: make it by "
+        "rdma_create_qp with the request's id, or run with WEFT_ENGINES=1",
+        (pair != nullptr ? pair->number() : parameters.qpn).value());
+    return EINVAL;
+  }
   verbs::QueuePair* own = pair;
   if (own == nullptr) {
     auto h = hold_home();
     own = program_pair(adapter_, h.token(), parameters.qpn, Carrier::datagrams);
   }
-  if (own == nullptr || caller_of(*own) == nullptr || &own->engine() != home_.load()) {
+  if (own == nullptr || caller_of(*own) == nullptr) {
     WEFT_LOG_REFUSAL(
         "rdma_accept: the peer asks for UC: give the id a UC queue pair by rdma_create_qp first");
     return EINVAL;
