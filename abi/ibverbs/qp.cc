@@ -15,6 +15,8 @@ namespace {
 
 constexpr uint32_t kInitMask =
     IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+// Of queue pairs that are no UD's the flag means nothing: they hear no group.
+constexpr uint32_t kCreateFlags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
 // Masks from here on go to the kernel in another way, which no software device takes.
 constexpr auto kModifyMask = static_cast<uint32_t>((IBV_QP_DEST_QPN << 1) - 1);
 
@@ -82,7 +84,8 @@ bool of_one_context(const ibv_context* context, const ibv_qp_init_attr& attr) {
          (attr.srq == nullptr || attr.srq->context == context);
 }
 
-AbiQp* create_qp(ibv_pd* pd, ibv_qp_init_attr& attr) try {
+// `flags`: of kCreateFlags.
+AbiQp* create_qp(ibv_pd* pd, ibv_qp_init_attr& attr, uint32_t flags = 0) try {
   AbiContext& c = object(pd->context);
   if (!c.alive()) return refuse_dead_object();
   const int type = number_of(attr.qp_type);
@@ -105,6 +108,7 @@ AbiQp* create_qp(ibv_pd* pd, ibv_qp_init_attr& attr) try {
                      .type = static_cast<verbs::QpType>(attr.qp_type),
                      .limits = to_limits(attr.cap),
                      .signal_all = attr.sq_sig_all != 0,
+                     .block_own_multicast = (flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB) != 0,
                      .owner = &qp->base()};
   auto core = verbs::QueuePair::create(init);
   if (!core.ok()) return explain(core.error(), attr);
@@ -145,9 +149,11 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
   if (attr->pd->context != context) {
     return refuse_object(EINVAL, "queue pair: its pd is of another ibv_context");
   }
-  if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr->create_flags != 0) {
+  const bool has_flags = (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0;
+  const uint32_t flags = has_flags ? attr->create_flags : 0;
+  if ((flags & ~kCreateFlags) != 0) {
     return refuse_object(EOPNOTSUPP, "queue pair: create_flags 0x%x are not supported",
-                         attr->create_flags);
+                         flags & ~kCreateFlags);
   }
   const bool extended = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
   if (extended && (attr->send_ops_flags & ~builder_operations(attr->qp_type)) != 0) {
@@ -164,7 +170,7 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
                          .sq_sig_all = attr->sq_sig_all};
   std::unique_ptr<WrBuilder> builder{extended ? new (std::nothrow) WrBuilder : nullptr};
   if (extended && builder == nullptr) return refuse_object(ENOMEM, "queue pair: no memory");
-  AbiQp* qp = create_qp(attr->pd, basic);
+  AbiQp* qp = create_qp(attr->pd, basic, flags);
   if (qp == nullptr) return nullptr;
   attr->cap = basic.cap;
   if (extended) set_builder(*qp, std::move(builder));

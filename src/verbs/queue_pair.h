@@ -38,7 +38,8 @@ struct QpInit {
   QpType type{};
   QpLimits limits;
   bool signal_all = false;
-  void* owner = nullptr;  // the ABI's object, for events
+  bool block_own_multicast = false;  // IBV_QP_CREATE_BLOCK_SELF_MCAST_LB
+  void* owner = nullptr;             // the ABI's object, for events
 };
 
 class QueuePair final : private engine::EventHandler {
@@ -59,6 +60,7 @@ class QueuePair final : private engine::EventHandler {
   SharedReceiveQueue* srq() const { return init_.srq; }
   const QpLimits& limits() const { return init_.limits; }
   bool signal_all() const { return init_.signal_all; }
+  bool blocks_own_multicast() const { return init_.block_own_multicast; }
 
   // --- posting; any thread. Sends: SendPosting.
   void ring() { engine_.ring(*this); }

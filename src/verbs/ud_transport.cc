@@ -21,7 +21,8 @@ void UdTransport::start(engine::Token& token) {
   queue_.emplace(static_cast<wdp::UdConsumer&>(*this),
                  wdp::UdParameters{.own_qpn = qp_.number(),
                                    .q_key = QKey{qp_.attributes().qkey},
-                                   .crc = config::options().datagram_crc});
+                                   .crc = config::options().datagram_crc,
+                                   .blocks_own_multicast = qp_.blocks_own_multicast()});
   if (reliable) queue_->resume(client_ = channels().add(*queue_));
   set_source(&*queue_);
   failed_ = false;

@@ -47,8 +47,9 @@ bool UdQueue::next_receive() {
 
 Result<Ok, WdpDrop> UdQueue::accept(const WdpUd& ud, Bytes datagram, const UdReception& how) {
   if (ud.flags.crc && !wire::wdp_crc_matches(datagram)) return fail(WdpDrop::bad_crc);
-  // spec/wdp-ud 3.1: deliver to all attached QPs ... except the sender itself (same IP and QPN).
-  if (ud.multicast() && how.from_own_address && ud.source == parameters_.own_qpn) {
+  // spec/wdp-ud 3.1
+  if (parameters_.blocks_own_multicast && ud.multicast() && how.from_own_address &&
+      ud.source == parameters_.own_qpn) {
     return fail(WdpDrop::own_multicast);
   }
   if (ud.q_key != parameters_.q_key) return fail(WdpDrop::wrong_q_key);

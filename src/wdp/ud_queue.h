@@ -16,7 +16,8 @@ namespace weft::wdp {
 struct UdParameters {
   Qpn own_qpn;
   QKey q_key;
-  bool crc = false;  // of what is sent; what comes with one is checked in any case
+  bool crc = false;                   // of what is sent; what comes with one is checked in any case
+  bool blocks_own_multicast = false;  // what it sends to its own groups does not come back
   // Its messages go by channels, if their peers have any, under its ClientId there. 0: none do.
   uint32_t client = 0;
 };

@@ -91,6 +91,9 @@ TEST_F(QpTest, ExtendedOptions) {
   a.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
   a.create_flags = IBV_QP_CREATE_SCATTER_FCS;
   EXPECT_NO_OBJECT(EOPNOTSUPP, create_ex(a));
+  a.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+  const Owned<ibv_qp> deaf{create_ex(a)};
+  ASSERT_NE(deaf, nullptr);
   a.create_flags = 0;
   const Owned<ibv_qp> plain{create_ex(a)};
   ASSERT_NE(plain, nullptr);

@@ -72,17 +72,21 @@ struct QpOptions {
   uint8_t timeout = 14;  // 4.096 us << timeout, so often as there are retries
   uint8_t reads = 16;
   ibv_qp_type type = IBV_QPT_RC;
+  uint32_t create_flags = 0;  // ibv_qp_create_flags
 };
 
 inline constexpr uint32_t kQKey = 0x11223344;  // of all UD queue pairs here
 
 inline QpPtr make_qp(const Adapter& a, ibv_cq* cq, const QpOptions& o = {}) {
-  ibv_qp_init_attr init{};
+  ibv_qp_init_attr_ex init{};
   init.send_cq = init.recv_cq = cq;
   init.srq = o.srq;
   init.qp_type = o.type;
   init.cap = {o.depth, o.depth, o.segments, o.segments, o.inline_bytes};
-  QpPtr qp{ibv_create_qp(a.pd.get(), &init)};
+  init.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+  init.pd = a.pd.get();
+  init.create_flags = o.create_flags;
+  QpPtr qp{ibv_create_qp_ex(a.pd->context, &init)};
   check(qp != nullptr, "ibv_create_qp");
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;

@@ -225,8 +225,19 @@ TEST_F(UdQueueTest, ACrcIsCheckedWhereThereIsOne) {
   EXPECT_EQ(host->received.size(), 1U);
 }
 
-// "deliver to all attached QPs .. except the sender itself (same IP and QPN)"
-TEST_F(UdQueueTest, AGroupsMessageDoesNotComeBackToItsSender) {
+TEST_F(UdQueueTest, AGroupsMessageComesBackToItsSender) {
+  post_receive(1, room);
+  WdpUd ud = to_us();
+  ud.destination = wire::kMulticastQpn;
+  ud.source = make_qpn(50000, 7);
+  how.from_own_address = true;
+  give(ud, hello);
+  EXPECT_EQ(host->received.size(), 1U);
+}
+
+// spec/wdp-ud 3.1, of one that was made with IBV_QP_CREATE_BLOCK_SELF_MCAST_LB.
+TEST_F(UdQueueTest, WhereItIsBlockedAGroupsMessageDoesNotComeBack) {
+  configure({.blocks_own_multicast = true});
   post_receive(1, room);
   WdpUd ud = to_us();
   ud.destination = wire::kMulticastQpn;

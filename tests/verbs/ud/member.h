@@ -18,11 +18,11 @@ struct Member {
   static constexpr QpOptions kUd{.type = IBV_QPT_UD};
 
   // In INIT alone, or ready to send and to receive.
-  explicit Member(bool ready = true)
+  explicit Member(bool ready = true, uint32_t create_flags = 0)
       : memory((kRooms + 1) * kRoom),
         mr(a.reg(memory.data(), memory.size())),
         cq(a.cq(64)),
-        qp(make_qp(a, cq.get(), kUd)) {
+        qp(make_qp(a, cq.get(), {.type = IBV_QPT_UD, .create_flags = create_flags})) {
     if (ready) begin();
   }
   ~Member() {
