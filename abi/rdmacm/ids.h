@@ -1,5 +1,7 @@
 // The objects that programs of librdmacm hold: Debian's structs, each with what weft keeps behind
 // it. Programs read and, here and there, write the structs; what weft needs it keeps for itself.
+//
+// Any thread may call the functions, but not two at once for one Id, as rdma_cm(7) has it.
 #pragma once
 
 #include <rdma/rdma_cma.h>

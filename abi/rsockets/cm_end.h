@@ -31,7 +31,7 @@ class CmEnd {
 
   int bind(const sockaddr* address);
   int listen(int backlog);
-  // Begins to look for the way to `address`. events() lead on, up to the route.
+  // Begins to resolve `address`. The events of next() lead on, up to route_known.
   int resolve(const sockaddr* address);
   int connect(const ConnectData& data);
   int accept(const ConnectData& data);

@@ -1,4 +1,4 @@
-// A walk over a program's pieces of memory.
+// A walk over a program's pieces of memory, which outlive it. Value type.
 #pragma once
 
 #include <sys/uio.h>

@@ -1,6 +1,6 @@
 // What the peer may send, and what of it has come and not been read. The receive buffer is two
 // halves, which are granted by turns, each when nothing of it is left to read. Knows the protocol
-// alone (spec/rsockets 4).
+// alone: no memory, no queue pair (spec/rsockets 4). One user at a time.
 #pragma once
 
 #include <cstdint>

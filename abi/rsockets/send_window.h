@@ -1,6 +1,6 @@
 // What may be sent to the peer, and where to: its receive buffer by the pieces that it has told of,
 // its credits, and room in the send buffer and in the send queue. Knows the protocol alone: no
-// memory, no queue pair (spec/rsockets 4).
+// memory, no queue pair (spec/rsockets 4). One user at a time.
 #pragma once
 
 #include <algorithm>

@@ -52,7 +52,8 @@ class ActiveStart final : public engine::EventHandler {
   // inside this call. `bound`: a socket that is bound to plan.from, for the first try.
   static ActiveStart& start(engine::Token& token, ActiveStartHandler& handler, ActiveStartPlan plan,
                             port::Fd bound = {});
-  // No outcome is wanted any more: closes and goes away, as soon as the peer can bear it.
+  // No outcome is wanted any more. The start ends at once, or, if the peer may be waiting for an
+  // RTR frame, when that is sent (spec/mpa 2.5.6).
   void cancel(engine::Token& token);
   // Is the Request out (spec/addressing 5.5)? Before that it gives way to a connection that comes
   // in.

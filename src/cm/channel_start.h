@@ -29,8 +29,8 @@ class ChannelStartHandler {
   virtual void channel_started(engine::Token& token, ChannelStart& start, Started&& started) = 0;
   virtual void channel_start_failed(engine::Token& token, ChannelStart& start,
                                     ActiveStartFailure&& failure) = 0;
-  // The peer has heard nothing: TCP may lead to it. `silent`: nobody has answered there, or that
-  // its connections do not begin so.
+  // The Request was not sent: connect by TCP. `silent`: nobody answered there in time, or the
+  // peer's connections do not begin by channels; it is not worth asking again soon.
   virtual void no_channel(engine::Token& token, ChannelStart& start, bool silent) = 0;
 
  protected:

@@ -1,4 +1,4 @@
-// Who goes where more have come than there is room for.
+// Which of the callers that wait has to go when there are too many.
 #pragma once
 
 #include <algorithm>

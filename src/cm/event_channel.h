@@ -41,12 +41,13 @@ class EventChannel final : public Channel, public std::enable_shared_from_this<E
   int next(Event*& event) override;
   void destroy() override;
 
-  // Engine holder. False, and the event stays the caller's, once the program has destroyed the
-  // channel; it does so, too, when there is no memory (std::bad_alloc).
+  // Engine holder. False once the program has destroyed the channel. Throws std::bad_alloc. In both
+  // cases the event stays the caller's.
   bool push(std::unique_ptr<Event>& event);
   // A request to the listener that nobody took yet; nullptr: there is none. It is the caller's.
   BasicId* withdraw_request_to(const BasicId& listener);
-  // Drops the events that `id` counts for and that nobody took yet. None is taken off afterwards.
+  // Drops the events that count for `id` (account()) and that nobody took yet. None of them is
+  // taken off afterwards.
   void withdraw(const BasicId& id);
   // True when the request was still here: then it is gone.
   bool withdraw_request(const BasicId& id);
@@ -57,7 +58,7 @@ class EventChannel final : public Channel, public std::enable_shared_from_this<E
     std::vector<BasicId*> requests;
     uint64_t taken = 0;  // all that the program has got of the Id's until then
   };
-  // Moves the events that `id` counts for, or none (std::bad_alloc).
+  // Moves the events that count for `id`. Throws std::bad_alloc, and has moved none then.
   Moved move_events(const BasicId& id, EventChannel& to);
 
   bool empty() const { return events_.empty(); }

@@ -1,9 +1,9 @@
-// Gives up a connection whose Reply has come, as nobody wants it any more or nobody can live with
-// it.
+// Ends a connection whose Reply has come: the program has called it off, or the Reply cannot be
+// accepted.
 //
 // A peer that was promised an RTR frame gets it first, kicks follow, and the connection is closed a
-// while later: a kernel with siw dies of one that closes between the MPA Reply and the RTR, or
-// before it has noticed that (spec/siw 2.5, 2.6).
+// while later: a kernel with siw crashes if the connection is closed between the MPA Reply and the
+// RTR, or before siw has noticed the RTR (spec/siw 2.5, 2.6).
 #pragma once
 
 #include <optional>

@@ -49,9 +49,9 @@ class PassiveStart final : public engine::EventHandler, public StartRequest {
   void hand_over(PassiveStartHandler& handler) { handler_ = &handler; }
   bool parked() const { return state_ == State::parked; }
   Time begun() const { return begun_; }
-  // Closes it as one whose Request is late, for others wait.
+  // Closes it to make room for others. It counts as one whose Request is late.
   void evict(engine::Token& token) { gone(token, stats::StartRefusal::request_late); }
-  // That the peer bears in a Reply: a kernel with siw dies of more (spec/siw 2.7).
+  // Bytes that the peer takes in a Reply: a kernel with siw crashes on more (spec/siw 2.7).
   size_t most_private_data() const;
   const port::TcpStream& tcp() const { return tcp_; }
 

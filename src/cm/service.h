@@ -81,8 +81,9 @@ class Channel {
  public:
   // A descriptor that programs may poll and make non-blocking; readable while there are events.
   virtual int fd() const = 0;
-  // The oldest event. Waits for one, as the descriptor says: EAGAIN, or EINTR after a signal. EBADF
-  // where the program has closed the descriptor.
+  // The oldest event. Waits for one, unless the descriptor does not block: then EAGAIN. EINTR after
+  // a signal whose handler ends calls (no SA_RESTART). EBADF where the program has closed the
+  // descriptor.
   virtual int next(Event*& event) = 0;
   // Events that nobody took, and requests in them, are gone. Ids of the channel go on without being
   // heard. A thread that waits in next() hears nothing more, as one does that has just been given
