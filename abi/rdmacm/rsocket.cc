@@ -16,6 +16,7 @@
 #include "abi/rdmacm/ids.h"
 #include "abi/rsockets/poll.h"
 #include "abi/rsockets/table.h"
+#include "base/kept_errno.h"
 
 namespace weft::abi {
 namespace {
@@ -35,9 +36,11 @@ rsockets::Table& sockets() {
 // For datagrams what `kernel` does, as a call of the kernel.
 template <class Call, class Kernel>
 int with(int socket, Call call, Kernel kernel) try {
-  if (const auto s = sockets().find(socket)) return result(call(*s));
-  const auto d = sockets().find_datagrams(socket);
-  return d != nullptr ? kernel(*d) : refuse(EBADF);
+  return keeping_errno([&]() -> int {
+    if (const auto s = sockets().find(socket)) return result(call(*s));
+    const auto d = sockets().find_datagrams(socket);
+    return d != nullptr ? kernel(*d) : refuse(EBADF);
+  });
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);
 }
@@ -45,12 +48,14 @@ int with(int socket, Call call, Kernel kernel) try {
 // The same of a call that moves bytes.
 template <class Call, class Kernel>
 ssize_t move(int socket, Pieces pieces, Call call, Kernel kernel) try {
-  if (const auto s = sockets().find(socket)) {
-    const Stream::Moved moved = call(*s, IovCursor{pieces.data(), pieces.size()});
-    return moved.error != 0 ? refuse(moved.error) : static_cast<ssize_t>(moved.bytes);
-  }
-  const auto d = sockets().find_datagrams(socket);
-  return d != nullptr ? kernel(*d) : refuse(EBADF);
+  return keeping_errno([&]() -> ssize_t {
+    if (const auto s = sockets().find(socket)) {
+      const Stream::Moved moved = call(*s, IovCursor{pieces.data(), pieces.size()});
+      return moved.error != 0 ? refuse(moved.error) : static_cast<ssize_t>(moved.bytes);
+    }
+    const auto d = sockets().find_datagrams(socket);
+    return d != nullptr ? kernel(*d) : refuse(EBADF);
+  });
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);
 }
@@ -120,6 +125,7 @@ int take_from(const std::vector<pollfd>& fds, fd_set* set, int events) {
 }  // namespace weft::abi
 
 using namespace weft::abi;
+using weft::keeping_errno;
 
 extern "C" {
 
@@ -263,7 +269,7 @@ ssize_t rwritev(int socket, const iovec* iov, int iovcnt) {
 int rpoll(pollfd* fds, nfds_t nfds, int timeout) try {
   if (fds == nullptr && nfds > 0) return refuse(EFAULT);
   if (nfds > INT_MAX) return refuse(EINVAL);
-  return weft::rsockets::poll(sockets(), fds, nfds, timeout);
+  return keeping_errno([=] { return weft::rsockets::poll(sockets(), fds, nfds, timeout); });
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);
 }
@@ -276,7 +282,8 @@ int rselect(int nfds, fd_set* readfds, fd_set* writefds, fd_set* exceptfds, time
   add_to(fds, nfds, exceptfds, POLLPRI);
   if (timeout != nullptr && (timeout->tv_sec < 0 || timeout->tv_usec < 0)) return refuse(EINVAL);
   const int ms = timeout == nullptr ? -1 : milliseconds_of(*timeout);
-  const int ready = weft::rsockets::poll(sockets(), fds.data(), fds.size(), ms);
+  const int ready =
+      keeping_errno([&] { return weft::rsockets::poll(sockets(), fds.data(), fds.size(), ms); });
   if (ready < 0) return ready;
   for (const pollfd& p : fds) {
     if ((p.revents & POLLNVAL) != 0) return refuse(EBADF);
