@@ -135,6 +135,7 @@ void CompletionQueue::request_notify(bool solicited_only) {
   // before the queue is armed, for what comes then counts it off.
   bool counted = !channel_->waits_inside();
   if (counted) context_.adapter().expect_sleeper();
+  bool announce = false;
   {
     const std::lock_guard guard{lock_};
     if (armed_ != Armed::any) armed_ = solicited_only ? Armed::solicited : Armed::any;
@@ -142,7 +143,14 @@ void CompletionQueue::request_notify(bool solicited_only) {
       expects_sleeper_ = true;
       counted = false;
     }
+    // As adapters do, which count from what was polled. UCX sleeps behind this without a poll.
+    if (armed_ == Armed::any &&
+        tail_.load(std::memory_order_relaxed) != head_.load(std::memory_order_relaxed)) {
+      announce = true;
+      disarm();
+    }
   }
+  if (announce) channel_->signal(*this);
   context_.adapter().may_sleep();
   if (counted) context_.adapter().forget_sleeper();  // it was expected already
 }

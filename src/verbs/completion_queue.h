@@ -70,7 +70,7 @@ class CompletionQueue {
   // The same, but only what is there already. Any thread.
   size_t pop(std::span<Completion> out);
   // The next completion that comes (`solicited_only`: that was solicited or failed) is announced on
-  // the channel, once.
+  // the channel, once. One that lies here unpolled counts, but not for `solicited_only`.
   void request_notify(bool solicited_only);
   // Keeps what is in it. Errors: invalid when more completions are in it than fit.
   Outcome<Ok> resize(uint32_t capacity);

@@ -119,8 +119,9 @@ TEST_F(CompletionQueueTest, AnArmedQueueAnnouncesOnce) {
   CompletionQueue cq(context, 10, &channel, nullptr, false);
   push(cq, entry(1));
   EXPECT_FALSE(readable(channel.fd())) << "not armed";
+  EXPECT_EQ(drain(cq).size(), 1U);
   cq.request_notify(false);
-  EXPECT_FALSE(readable(channel.fd())) << "the next completion, not the last one";
+  EXPECT_FALSE(readable(channel.fd())) << "the next completion, not one that was polled";
   push(cq, entry(2));
   push(cq, entry(3));
   EXPECT_TRUE(readable(channel.fd()));
@@ -131,6 +132,22 @@ TEST_F(CompletionQueueTest, AnArmedQueueAnnouncesOnce) {
   EXPECT_EQ(cq.announced(), 1U);
   push(cq, entry(4));
   EXPECT_FALSE(readable(channel.fd())) << "to be armed anew";
+}
+
+// UCX polls some of them, arms and sleeps.
+TEST_F(CompletionQueueTest, WhatIsNotPolledIsAnnouncedWithEachArming) {
+  CompletionQueue cq(context, 10, &channel, nullptr, false);
+  push(cq, entry(1));
+  push(cq, entry(2));
+  for (int i = 0; i < 2; ++i) {
+    cq.request_notify(false);
+    EXPECT_TRUE(readable(channel.fd()));
+    ASSERT_TRUE(channel.next().ok());
+    Completion one[1];
+    EXPECT_EQ(cq.pop(one), 1U);
+  }
+  cq.request_notify(false);
+  EXPECT_FALSE(readable(channel.fd())) << "all were polled";
 }
 
 TEST_F(CompletionQueueTest, ArmedForSolicitedOnes) {
