@@ -73,6 +73,7 @@ size_t CompletionQueue::pop(std::span<Completion> out) {
     if (out[i].slot_of != nullptr) out[i].slot_of->polled();
   }
   head_.store(head + n, std::memory_order_relaxed);
+  told_ = false;
   return n;
 }
 
@@ -106,7 +107,7 @@ bool CompletionQueue::push(std::span<const Entry> entries) {
       ++tail;
       if (armed_ == Armed::any ||
           (armed_ == Armed::solicited && (e.solicited || e.completion.status != Status::success))) {
-        announce = true;
+        announce = told_ = true;
         disarm();
       }
     }
@@ -143,10 +144,13 @@ void CompletionQueue::request_notify(bool solicited_only) {
       expects_sleeper_ = true;
       counted = false;
     }
-    // As adapters do, which count from what was polled. UCX sleeps behind this without a poll.
-    if (armed_ == Armed::any &&
+    // As adapters do, which count from what was polled: UCX arms behind its last poll and sleeps on
+    // the descriptor. A program that takes an event, arms, polls and waits inside would only be
+    // woken once more for nothing.
+    const bool polls_next = told_ && channel_->waits_inside();
+    if (armed_ == Armed::any && !polls_next &&
         tail_.load(std::memory_order_relaxed) != head_.load(std::memory_order_relaxed)) {
-      announce = true;
+      announce = told_ = true;
       disarm();
     }
   }

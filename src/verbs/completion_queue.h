@@ -70,7 +70,8 @@ class CompletionQueue {
   // The same, but only what is there already. Any thread.
   size_t pop(std::span<Completion> out);
   // The next completion that comes (`solicited_only`: that was solicited or failed) is announced on
-  // the channel, once. One that lies here unpolled counts, but not for `solicited_only`.
+  // the channel, once. One that lies here unpolled counts, but not for `solicited_only`, nor for a
+  // program that waits inside and has polled nothing since it was told last.
   void request_notify(bool solicited_only);
   // Keeps what is in it. Errors: invalid when more completions are in it than fit.
   Outcome<Ok> resize(uint32_t capacity);
@@ -115,6 +116,7 @@ class CompletionQueue {
   std::atomic<uint64_t> tail_{0};
   Armed armed_ = Armed::no;
   bool expects_sleeper_ = false;
+  bool told_ = false;  // by the channel, and has polled nothing since
   bool overrun_ = false;
 };
 

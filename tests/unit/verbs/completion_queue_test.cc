@@ -150,6 +150,32 @@ TEST_F(CompletionQueueTest, WhatIsNotPolledIsAnnouncedWithEachArming) {
   EXPECT_FALSE(readable(channel.fd())) << "all were polled";
 }
 
+// It takes the event, arms, polls, and waits inside again: the event that it has would be told
+// twice.
+TEST_F(CompletionQueueTest, AProgramThatPollsBehindItsEventIsNotToldAgain) {
+  CompletionQueue cq(context, 10, &channel, nullptr, false);
+  cq.request_notify(false);
+  std::thread pusher{[&] {
+    while (!channel.waits_inside()) std::this_thread::yield();
+    push(cq, entry(1));
+  }};
+  ASSERT_TRUE(channel.next().ok());
+  pusher.join();
+  cq.request_notify(false);
+  EXPECT_FALSE(readable(channel.fd()));
+  EXPECT_EQ(drain(cq).size(), 1U);
+
+  push(cq, entry(2));
+  EXPECT_TRUE(readable(channel.fd())) << "it is armed";
+  push(cq, entry(3));
+  Completion one[1];
+  EXPECT_EQ(cq.pop(one), 1U);
+  cq.request_notify(false);
+  EXPECT_EQ(cq.announced(), 1U);
+  ASSERT_TRUE(channel.next().ok());
+  EXPECT_TRUE(readable(channel.fd())) << "one is left, and it has polled";
+}
+
 TEST_F(CompletionQueueTest, ArmedForSolicitedOnes) {
   CompletionQueue cq(context, 10, &channel, nullptr, false);
   cq.request_notify(true);
