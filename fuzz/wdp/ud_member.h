@@ -22,8 +22,11 @@ class UdMember final : public wdp::UdConsumer {
   static constexpr QKey kKey{0x1111};
 
   // `said` is kept.
-  UdMember(Qpn qpn, const wdp::Endpoint& peer, const UdSaid& said)
-      : qpn_(qpn), to_{.path = {.to = peer}, .qpn = Qpn{0x123456}, .q_key = QKey{1}}, said_(said) {}
+  UdMember(Qpn qpn, const wdp::Endpoint& peer, const UdSaid& said, bool blocks_own = false)
+      : qpn_(qpn),
+        to_{.path = {.to = peer}, .qpn = Qpn{0x123456}, .q_key = QKey{1}},
+        said_(said),
+        blocks_own_(blocks_own) {}
 
   wdp::UdQueue& queue() { return queue_; }
   void post_receive(size_t size);
@@ -76,8 +79,9 @@ class UdMember final : public wdp::UdConsumer {
   const Qpn qpn_;
   const wdp::UdDestination to_;
   const UdSaid& said_;
+  const bool blocks_own_;  // what it sends to its groups
   test::Host host_;
-  wdp::UdQueue queue_{*this, {.own_qpn = qpn_, .q_key = kKey}};
+  wdp::UdQueue queue_{*this, {.own_qpn = qpn_, .q_key = kKey, .blocks_own_multicast = blocks_own_}};
   std::list<Area> rooms_;    // of receives
   std::list<Area> sources_;  // of Sends
   wdp::Train train_;

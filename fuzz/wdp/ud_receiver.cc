@@ -87,13 +87,13 @@ class Play {
 
   UdSaid said_;
   test::WdpNode node_{kHere, 3, Time::from_ns(1'000'000'000)};
-  UdMember member_{kQpn, kThere, said_};
+  UdMember member_;
   UdMember neighbour_{kNeighbour, kThere, said_};  // known to the port in some states
   std::vector<UdMember*> group_;
   bool from_here_ = false;
 };
 
-Play::Play(Start start) {
+Play::Play(Start start) : member_{kQpn, kThere, said_, start == Start::two_in_a_group} {
   node_.port.demux().add(kQpn, member_.queue());
   switch (start) {
     case Start::nothing_posted:
