@@ -281,6 +281,8 @@ Fabric::Listener* Fabric::listen(const Address& at, bool one_family, int backlog
   Address address = at;
   int alone = one_family ? 1 : 0;
   (void)rdma_set_option(listener->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &alone, sizeof alone);
+  int only_rc = 1;  // no UDP socket for each of the program's listeners
+  (void)rdma_set_option(listener->id, kWeftOptionLevel, kOptionOnlyRc, &only_rc, sizeof only_rc);
   if (rdma_bind_addr(listener->id, &address.any) != 0 || rdma_listen(listener->id, backlog) != 0) {
     const int error = errno;
     (void)rdma_destroy_id(listener->id);

@@ -112,6 +112,9 @@ case("sockets.errno_kept", seconds=60, namespaces=None)(lambda w: w.run(0, [w.te
 
 case("sockets.epolled", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_epolled"), w.address]).splitlines())
 
+case("sockets.listeners", seconds=20, namespaces=None)(
+    lambda w: w.run(0, ["python3", "-B", os.path.join(HERE, "listeners.py"), w.address]).splitlines())
+
 case("sockets.cancelled", seconds=20, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_cancelled"), w.address]).splitlines())
 
 case("sockets.passed_on", seconds=60, namespaces=None)(lambda w: w.run(0, [w.test_program("sdp_passed_on"), w.address], environment={"WEFT_SDP_ZCOPY_THRESH": "0"}).splitlines())
