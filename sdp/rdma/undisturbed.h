@@ -3,22 +3,14 @@
 // it, where locks would stay locked.
 #pragma once
 
-#include <cerrno>
-
+#include "base/kept_errno.h"
 #include "sdp/loop/handlers.h"
 
 namespace weft::sdp {
 
 class Undisturbed {
- public:
-  Undisturbed() = default;
-  Undisturbed(const Undisturbed&) = delete;
-  Undisturbed& operator=(const Undisturbed&) = delete;
-  ~Undisturbed() { errno = error_; }
-
- private:
   const HoldHandlers hold_;
-  const int error_ = errno;
+  const SameErrno same_;
 };
 
 }  // namespace weft::sdp

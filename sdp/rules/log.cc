@@ -9,6 +9,8 @@
 #include <ctime>
 #include <utility>
 
+#include "base/kept_errno.h"
+
 namespace weft::sdp {
 namespace {
 
@@ -77,7 +79,7 @@ bool append_line(const LogPlace& place, std::string_view text) {
 
 void SentenceLog::write(LogLevel level, std::string_view text) const {
   if (!wants(level)) return;
-  const int error = errno;
+  const SameErrno same;
   switch (settings_.destination) {
     case LogSettings::Destination::standard_error:
       write_line(STDERR_FILENO, text);
@@ -90,7 +92,6 @@ void SentenceLog::write(LogLevel level, std::string_view text) const {
       append_line(LogPlace::of(settings_.file, geteuid()), text);
       break;
   }
-  errno = error;
 }
 
 }  // namespace weft::sdp

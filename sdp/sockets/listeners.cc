@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/kept_errno.h"
 #include "sdp/loop/handlers.h"
 #include "sdp/sockets/addresses.h"
 #include "sdp/sockets/decide.h"
@@ -80,14 +81,13 @@ Listener* without_sdp(int fd, unsigned long long cookie) {
 }
 
 Library::Hearing* hear(int fd, int backlog, Use use) {
-  const int error = errno;
+  const SameErrno same;
   Library* library = use != Use::tcp ? Library::get() : nullptr;
   Library::Hearing* hearing = library != nullptr ? library->listen(fd, backlog) : nullptr;
   if (process_log().wants(LogLevel::summary)) {
     const std::string ways = ways_of(fd, use, library != nullptr, hearing != nullptr, errno);
     process_log().write(LogLevel::summary, "listen at " + name_of_listener(fd) + ways);
   }
-  errno = error;
   return hearing;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/guarded.h"
+#include "base/kept_errno.h"
 #include "sdp/loop/cancellation.h"
 #include "sdp/sockets/failed.h"
 #include "sdp/sockets/look.h"
@@ -298,10 +299,9 @@ std::optional<ssize_t> Sending::send_relayed(int fd, std::span<const iovec> from
 // With the lock.
 void Sending::note_zero_copy(int flags, bool copied) {
   if (!zero_copy_.counts(flags)) return;
-  const int error = errno;
+  const SameErrno same;
   // Who asks for reports waits for each of them.
   session_.step([&] { zero_copy_.sent(copied); });
-  errno = error;
 }
 
 void Sending::take_zero_copy() {

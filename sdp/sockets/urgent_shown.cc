@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <mutex>
 
+#include "base/kept_errno.h"
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/real.h"
 
@@ -60,14 +61,13 @@ void UrgentShown::wait_here(int epoll, const epoll_event& event) {
 void UrgentShown::note(int epoll, int operation, int fd, const epoll_event* event) {
   const std::lock_guard lock{lock_};
   const bool asks = operation != EPOLL_CTL_DEL && (event->events & EPOLLPRI) != 0;
-  const int error = errno;
+  const SameErrno same;
   if (asks) {
     asked_[{epoll, fd}] = *event;
     if (outer_) wait_here(epoll, *event);
   } else if (asked_.erase({epoll, fd}) > 0 && outer_) {
     (void)control(epoll, EPOLL_CTL_DEL, outer_.get(), nullptr);
   }
-  errno = error;
 }
 
 void UrgentShown::signal(const UrgentMark& mark) {
@@ -113,13 +113,12 @@ void UrgentShown::close() {
   const std::lock_guard lock{lock_};
   closed_ = true;
   if (!outer_) return;
-  const int error = errno;
+  const SameErrno same;
   for (const auto& asked : asked_) {
     (void)control(asked.first.first, EPOLL_CTL_DEL, outer_.get(), nullptr);
   }
   outer_.reset();
   inner_.reset();
-  errno = error;
 }
 
 }  // namespace weft::sdp

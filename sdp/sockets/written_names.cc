@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/gid.h"
+#include "base/kept_errno.h"
 #include "sdp/rules/address.h"
 #include "sdp/sockets/mirror.h"
 #include "sdp/sockets/real.h"
@@ -89,7 +90,7 @@ std::optional<WrittenNames> parse(std::string_view text) {
 
 void write_names(int fd, const WrittenNames& names) {
   static_assert(AF_INET < 16 && AF_INET6 < 16);
-  const int error = errno;
+  const SameErrno same;
   const sa_family_t family = names.own.any.sa_family;
   std::string text{kTag};
   put_hex(text, family, 1);
@@ -103,11 +104,10 @@ void write_names(int fd, const WrittenNames& names) {
     (void)::bind(fd, reinterpret_cast<const sockaddr*>(&name),
                  static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size()));
   }
-  errno = error;
 }
 
 std::optional<WrittenNames> written_names(int fd) {
-  const int error = errno;
+  const SameErrno same;
   sockaddr_un name{};
   socklen_t size = sizeof name;
   std::optional<WrittenNames> found;
@@ -116,7 +116,6 @@ std::optional<WrittenNames> written_names(int fd) {
       name.sun_family == AF_UNIX && size > kStart && name.sun_path[0] == '\0') {
     found = parse({name.sun_path + 1, std::min<size_t>(size, sizeof name) - kStart});
   }
-  errno = error;
   return found;
 }
 
