@@ -105,8 +105,9 @@ bool CompletionQueue::push(std::span<const Entry> entries) {
       c = e.completion;
       c.timestamp = now;
       ++tail;
-      if (armed_ == Armed::any ||
-          (armed_ == Armed::solicited && (e.solicited || e.completion.status != Status::success))) {
+      const bool solicited = e.solicited || e.completion.status != Status::success;
+      if (solicited) solicited_end_ = tail;
+      if (armed_ == Armed::any || (armed_ == Armed::solicited && solicited)) {
         announce = told_ = true;
         disarm();
       }
@@ -148,8 +149,9 @@ void CompletionQueue::request_notify(bool solicited_only) {
     // the descriptor. A program that takes an event, arms, polls and waits inside would only be
     // woken once more for nothing.
     const bool polls_next = told_ && channel_->waits_inside();
-    if (armed_ == Armed::any && !polls_next &&
-        tail_.load(std::memory_order_relaxed) != head_.load(std::memory_order_relaxed)) {
+    const uint64_t end =
+        armed_ == Armed::any ? tail_.load(std::memory_order_relaxed) : solicited_end_;
+    if (!polls_next && end > head_.load(std::memory_order_relaxed)) {
       announce = told_ = true;
       disarm();
     }
@@ -196,6 +198,7 @@ void CompletionQueue::purge(Qpn qpn) {
     ++to;
   }
   tail_.store(to, std::memory_order_release);
+  solicited_end_ = std::min(solicited_end_, to);
 }
 
 }  // namespace weft::verbs

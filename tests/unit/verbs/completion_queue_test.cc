@@ -184,10 +184,30 @@ TEST_F(CompletionQueueTest, ArmedForSolicitedOnes) {
   push(cq, entry(2, true));
   EXPECT_TRUE(readable(channel.fd()));
   ASSERT_TRUE(channel.next().ok());
+  EXPECT_EQ(drain(cq).size(), 2U);
   cq.request_notify(true);
   push(cq, entry(3, false, Status::flushed));
   EXPECT_TRUE(readable(channel.fd())) << "or failed";
   ASSERT_TRUE(channel.next().ok());
+}
+
+TEST_F(CompletionQueueTest, ASolicitedOneThatIsNotPolledIsAnnounced) {
+  CompletionQueue cq(context, 10, &channel, nullptr, false);
+  push(cq, entry(1));
+  cq.request_notify(true);
+  EXPECT_FALSE(readable(channel.fd()));
+  EXPECT_EQ(drain(cq).size(), 1U);
+  push(cq, entry(2, true));
+  ASSERT_TRUE(readable(channel.fd())) << "it is armed";
+  ASSERT_TRUE(channel.next().ok());
+  push(cq, entry(3));
+  cq.request_notify(true);
+  ASSERT_TRUE(readable(channel.fd())) << "the second one is there";
+  ASSERT_TRUE(channel.next().ok());
+  Completion one[1];
+  EXPECT_EQ(cq.pop(one), 1U);
+  cq.request_notify(true);
+  EXPECT_FALSE(readable(channel.fd())) << "the third one is none";
 }
 
 TEST_F(CompletionQueueTest, ArmingForAllIsStronger) {
