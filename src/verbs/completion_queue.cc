@@ -19,8 +19,10 @@ constexpr uint32_t kFirstRing = 256;
 // --- channel
 
 std::optional<CompletionQueue*> CompletionChannel::pop() {
-  return events_.try_pop(
-      [](CompletionQueue* cq) { cq->announced_.fetch_add(1, std::memory_order_relaxed); });
+  return events_.try_pop([](CompletionQueue* cq) {
+    cq->announced_.fetch_add(1, std::memory_order_relaxed);
+    cq->polled_.store(false, std::memory_order_relaxed);
+  });
 }
 
 Result<CompletionQueue*, int> CompletionChannel::next() {
@@ -73,7 +75,7 @@ size_t CompletionQueue::pop(std::span<Completion> out) {
     if (out[i].slot_of != nullptr) out[i].slot_of->polled();
   }
   head_.store(head + n, std::memory_order_relaxed);
-  told_ = false;
+  polled_.store(true, std::memory_order_relaxed);
   return n;
 }
 
@@ -108,7 +110,8 @@ bool CompletionQueue::push(std::span<const Entry> entries) {
       const bool solicited = e.solicited || e.completion.status != Status::success;
       if (solicited) solicited_end_ = tail;
       if (armed_ == Armed::any || (armed_ == Armed::solicited && solicited)) {
-        announce = told_ = true;
+        announce = true;
+        told_ = tail;
         disarm();
       }
     }
@@ -145,14 +148,15 @@ void CompletionQueue::request_notify(bool solicited_only) {
       expects_sleeper_ = true;
       counted = false;
     }
-    // As adapters do, which count from what was polled: UCX arms behind its last poll and sleeps on
-    // the descriptor. A program that takes an event, arms, polls and waits inside would only be
-    // woken once more for nothing.
-    const bool polls_next = told_ && channel_->waits_inside();
+    // UCX arms behind its last poll, and sleeps on the descriptor: it is told of what is there. A
+    // program that takes an event, arms, and polls then, as perftest does, was told.
+    const uint64_t head = head_.load(std::memory_order_relaxed);
+    const bool polled = polled_.load(std::memory_order_relaxed);
     const uint64_t end =
         armed_ == Armed::any ? tail_.load(std::memory_order_relaxed) : solicited_end_;
-    if (!polls_next && end > head_.load(std::memory_order_relaxed)) {
-      announce = told_ = true;
+    if (!channel_->waits_inside() && end > (polled ? head : std::max(head, told_))) {
+      announce = true;
+      told_ = end;
       disarm();
     }
   }
@@ -199,6 +203,7 @@ void CompletionQueue::purge(Qpn qpn) {
   }
   tail_.store(to, std::memory_order_release);
   solicited_end_ = std::min(solicited_end_, to);
+  told_ = std::min(told_, to);
 }
 
 }  // namespace weft::verbs

@@ -70,8 +70,8 @@ class CompletionQueue {
   // The same, but only what is there already. Any thread.
   size_t pop(std::span<Completion> out);
   // The next completion that comes (`solicited_only`: that was solicited or failed) is announced on
-  // the channel, once. One that lies here unpolled counts, but not for a program that waits inside
-  // and has polled nothing since it was told last.
+  // the channel, once. One that lies here unpolled counts, unless the program waits inside, or was
+  // told of it and has polled nothing since it took that event.
   void request_notify(bool solicited_only);
   // Keeps what is in it. Errors: invalid when more completions are in it than fit.
   Outcome<Ok> resize(uint32_t capacity);
@@ -116,8 +116,9 @@ class CompletionQueue {
   std::atomic<uint64_t> tail_{0};
   Armed armed_ = Armed::no;
   bool expects_sleeper_ = false;
-  uint64_t solicited_end_ = 0;  // of the last one that was solicited or failed
-  bool told_ = false;           // by the channel, and has polled nothing since
+  uint64_t solicited_end_ = 0;       // of the last one that was solicited or failed
+  uint64_t told_ = 0;                // what lies before this was announced
+  std::atomic<bool> polled_{false};  // since the channel handed it out
   bool overrun_ = false;
 };
 
