@@ -21,7 +21,8 @@ ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* attr) {
   if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0) {
     return refuse_object(EINVAL, "shared receive queue: comp_mask lacks IBV_SRQ_INIT_ATTR_PD");
   }
-  constexpr uint32_t kKnown = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+  // A basic queue has no use for a completion queue. Drivers take one, and programs name one.
+  constexpr uint32_t kKnown = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ;
   if ((attr->comp_mask & ~kKnown) != 0) {
     return refuse_object(EOPNOTSUPP,
                          "shared receive queue: options of comp_mask 0x%x are not supported",

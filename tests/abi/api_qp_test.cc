@@ -315,6 +315,9 @@ TEST_F(SrqTest, OtherTypes) {
   a.srq_type = IBV_SRQT_BASIC;
   const Owned<ibv_srq> basic{ibv_create_srq_ex(context.get(), &a)};
   EXPECT_NE(basic, nullptr);
+  a.comp_mask |= IBV_SRQ_INIT_ATTR_CQ;  // which only other types use
+  const Owned<ibv_srq> with_cq{ibv_create_srq_ex(context.get(), &a)};
+  EXPECT_NE(with_cq, nullptr);
   a.comp_mask = IBV_SRQ_INIT_ATTR_TYPE;
   EXPECT_NO_OBJECT(EINVAL, ibv_create_srq_ex(context.get(), &a));
 }
