@@ -44,8 +44,9 @@ void fill_datagram(CmEvent& e, const cm::DatagramPeer& peer) {
 void fill_parameters(CmEvent& e) {
   const cm::ConnectionParameters& p = e.core->parameters;
   rdma_conn_param& c = e.param.conn;
-  const size_t length = std::min<size_t>(p.private_data.size(), 255);
-  c.private_data = length > 0 ? p.private_data.data() : nullptr;
+  const size_t length = std::min(p.private_data.size(), e.private_data.size());
+  std::copy_n(p.private_data.begin(), length, e.private_data.begin());
+  c.private_data = length > 0 ? e.private_data.data() : nullptr;
   c.private_data_len = static_cast<uint8_t>(length);
   if (e.core->datagram) return fill_datagram(e, *e.core->datagram);
   c.responder_resources = p.responder_resources;

@@ -6,7 +6,9 @@
 
 #include <rdma/rdma_cma.h>
 
+#include <array>
 #include <cerrno>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -41,6 +43,8 @@ struct CmId : rdma_cm_id {
 struct CmEvent : rdma_cm_event {
   CmEvent() : rdma_cm_event{} {}
   cm::Event* core = nullptr;  // once there is one
+  // A copy. Programs read it behind rdma_ack_cm_event(): a freed event of librdmacm still has it.
+  std::array<std::byte, std::numeric_limits<uint8_t>::max()> private_data{};
 };
 
 inline CmId& object(rdma_cm_id* id) {

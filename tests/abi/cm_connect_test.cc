@@ -1,4 +1,6 @@
 // Connections that come about and end as they should.
+#include <malloc.h>
+
 #include <atomic>
 #include <thread>
 
@@ -72,6 +74,23 @@ TEST_F(CmConnect, PrivateDataGoesBothWays) {
   ASSERT_OK(rdma_accept(server.get(), &p));
   EXPECT_TRUE(private_data(*expect_event(passive.get(), RDMA_CM_EVENT_ESTABLISHED)).empty());
   EXPECT_EQ(private_data(*expect_event(active.get(), RDMA_CM_EVENT_ESTABLISHED)), answered);
+}
+
+// Programs copy param.conn, acknowledge the event and read the private data then.
+TEST_F(CmConnect, PrivateDataIsPartOfTheEvent) {
+  listener = listen_on(passive.get());
+  client = resolved(active.get(), port_of(listener));
+  ASSERT_OK(create_qp(client.get()));
+  const auto asked = bytes(20, 3);
+  rdma_conn_param p = parameters(asked);
+  ASSERT_OK(rdma_connect(client.get(), &p));
+  const OwnedEvent request = expect_event(passive.get(), RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(request, nullptr);
+  server.reset(request->id);
+  const auto* start = reinterpret_cast<const uint8_t*>(request.get());
+  const auto* data = static_cast<const uint8_t*>(request->param.conn.private_data);
+  EXPECT_GE(data, start + sizeof(rdma_cm_event));
+  EXPECT_LE(data + 20, start + malloc_usable_size(request.get()));
 }
 
 TEST_F(CmConnect, MorePrivateDataThanThePeerMayTakeIsRefused) {
