@@ -66,16 +66,24 @@ CompletionQueue::~CompletionQueue() {
 size_t CompletionQueue::pop(std::span<Completion> out) {
   // Most of the time it is empty, and not worth the lock.
   if (tail_.load(std::memory_order_acquire) == head_.load(std::memory_order_relaxed)) return 0;
-  const std::lock_guard guard{lock_};
-  const uint64_t tail = tail_.load(std::memory_order_relaxed);
-  const uint64_t head = head_.load(std::memory_order_relaxed);
-  const size_t n = std::min<uint64_t>(out.size(), tail - head);
-  for (size_t i = 0; i < n; ++i) {
-    out[i] = at(head + i);
-    if (out[i].slot_of != nullptr) out[i].slot_of->polled();
+  size_t n = 0;
+  bool announce = false;
+  {
+    const std::lock_guard guard{lock_};
+    const uint64_t tail = tail_.load(std::memory_order_relaxed);
+    const uint64_t head = head_.load(std::memory_order_relaxed);
+    n = std::min<uint64_t>(out.size(), tail - head);
+    for (size_t i = 0; i < n; ++i) {
+      out[i] = at(head + i);
+      if (out[i].slot_of != nullptr) out[i].slot_of->polled();
+    }
+    head_.store(head + n, std::memory_order_relaxed);
+    polled_.store(true, std::memory_order_relaxed);
+    // It may wait now, for what it has left here.
+    announce = std::exchange(held_back_, false) && armed_ != Armed::no && asked_end() > head + n;
+    if (announce) tell(asked_end());
   }
-  head_.store(head + n, std::memory_order_relaxed);
-  polled_.store(true, std::memory_order_relaxed);
+  if (announce) channel_->signal(*this);
   return n;
 }
 
@@ -111,8 +119,7 @@ bool CompletionQueue::push(std::span<const Entry> entries) {
       if (solicited) solicited_end_ = tail;
       if (armed_ == Armed::any || (armed_ == Armed::solicited && solicited)) {
         announce = true;
-        told_ = tail;
-        disarm();
+        tell(tail);
       }
     }
     tail_.store(tail, std::memory_order_release);
@@ -134,6 +141,18 @@ void CompletionQueue::disarm() {
   if (std::exchange(expects_sleeper_, false)) context_.adapter().forget_sleeper();
 }
 
+// Those before it are announced now.
+void CompletionQueue::tell(uint64_t end) {
+  told_ = end;
+  held_back_ = false;
+  disarm();
+}
+
+// Behind the last one of those that the program has asked to be told of.
+uint64_t CompletionQueue::asked_end() const {
+  return armed_ == Armed::any ? tail_.load(std::memory_order_relaxed) : solicited_end_;
+}
+
 void CompletionQueue::request_notify(bool solicited_only) {
   if (channel_ == nullptr) return;
   // A program that polls the descriptor itself relies on the helper (engine.h, case b). Counted
@@ -152,13 +171,11 @@ void CompletionQueue::request_notify(bool solicited_only) {
     // program that takes an event, arms, and polls then, as perftest does, was told.
     const uint64_t head = head_.load(std::memory_order_relaxed);
     const bool polled = polled_.load(std::memory_order_relaxed);
-    const uint64_t end =
-        armed_ == Armed::any ? tail_.load(std::memory_order_relaxed) : solicited_end_;
-    if (!channel_->waits_inside() && end > (polled ? head : std::max(head, told_))) {
-      announce = true;
-      told_ = end;
-      disarm();
-    }
+    const bool due = asked_end() > (polled ? head : std::max(head, told_));
+    // A program that waits inside polls before it waits, most often all that there is.
+    held_back_ = due && channel_->waits_inside();
+    announce = due && !held_back_;
+    if (announce) tell(asked_end());
   }
   if (announce) channel_->signal(*this);
   context_.adapter().may_sleep();

@@ -70,8 +70,9 @@ class CompletionQueue {
   // The same, but only what is there already. Any thread.
   size_t pop(std::span<Completion> out);
   // The next completion that comes (`solicited_only`: that was solicited or failed) is announced on
-  // the channel, once. One that lies here unpolled counts, unless the program waits inside, or was
-  // told of it and has polled nothing since it took that event.
+  // the channel, once. One that lies here unpolled counts, unless the program was told of it and
+  // has polled nothing since it took that event. A program that waits inside hears of it when its
+  // next poll leaves it here.
   void request_notify(bool solicited_only);
   // Keeps what is in it. Errors: invalid when more completions are in it than fit.
   Outcome<Ok> resize(uint32_t capacity);
@@ -98,6 +99,8 @@ class CompletionQueue {
   friend class CompletionChannel;
   enum class Armed : uint8_t { no, solicited, any };
   void disarm();
+  void tell(uint64_t end);
+  uint64_t asked_end() const;
   Completion& at(uint64_t i) { return ring_[i & (ring_.size() - 1)]; }
   void move_to_ring(size_t size);
   bool grow();
@@ -118,6 +121,7 @@ class CompletionQueue {
   bool expects_sleeper_ = false;
   uint64_t solicited_end_ = 0;       // of the last one that was solicited or failed
   uint64_t told_ = 0;                // what lies before this was announced
+  bool held_back_ = false;           // the announcement of what lay here when it was armed
   std::atomic<bool> polled_{false};  // since the channel handed it out
   bool overrun_ = false;
 };

@@ -185,6 +185,28 @@ TEST_F(CompletionQueueTest, AProgramThatWaitsInsideIsToldOfWhatComes) {
   EXPECT_TRUE(readable(channel.fd())) << "it is armed";
 }
 
+// It takes one completion for each event.
+TEST_F(CompletionQueueTest, AProgramThatWaitsInsideIsToldOfWhatItsPollLeft) {
+  CompletionQueue cq(context, 10, &channel, nullptr, false);
+  cq.request_notify(false);
+  std::thread pusher{[&] {
+    while (!channel.waits_inside()) std::this_thread::yield();
+    const Entry two[] = {entry(1), entry(2)};
+    cq.push(two);
+  }};
+  ASSERT_TRUE(channel.next().ok());
+  pusher.join();
+  cq.request_notify(false);
+  EXPECT_FALSE(readable(channel.fd()));
+  Completion one[1];
+  EXPECT_EQ(cq.pop(one), 1U);
+  EXPECT_TRUE(readable(channel.fd()));
+  EXPECT_EQ(cq.pop(one), 1U);
+  ASSERT_TRUE(channel.next().ok());
+  cq.request_notify(false);
+  EXPECT_FALSE(readable(channel.fd()));
+}
+
 TEST_F(CompletionQueueTest, ArmedForSolicitedOnes) {
   CompletionQueue cq(context, 10, &channel, nullptr, false);
   cq.request_notify(true);
