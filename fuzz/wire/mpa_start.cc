@@ -36,11 +36,12 @@ void check_frame(MpaStart::Kind kind, Bytes input) {
 
   // All but the bits that have no meaning in this kind of frame.
   auto expected = frame;
-  if (request) expected[16] &= std::byte{0xd7};
+  if (request) expected[16] &= std::byte{0xdf};
   if (revision == 1) expected[16] &= std::byte{0xef};
-  // Offers go with the enhanced block and the extension (spec/same-host 2.1, spec/wdp-rd 7.1).
+  // Offers go with the enhanced block and the extension, UR and EL with the latter alone
+  // (spec/same-host 2.1, spec/wdp-rd 7.1, spec/mpa 2.9).
   if (request) {
-    if ((expected[16] & std::byte{0x01}) == std::byte{}) expected[16] &= std::byte{0xfd};
+    if ((expected[16] & std::byte{0x01}) == std::byte{}) expected[16] &= std::byte{0xf5};
   } else if ((expected[16] & std::byte{0x12}) != std::byte{0x12}) {
     expected[16] &= std::byte{0xf3};
   }
