@@ -9,8 +9,8 @@
 namespace weft::sdp {
 
 class Undisturbed {
-  const HoldHandlers hold_;
-  const SameErrno same_;
+  HoldHandlers hold_;
+  SameErrno same_;
 };
 
 }  // namespace weft::sdp
