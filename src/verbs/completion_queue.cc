@@ -25,6 +25,29 @@ std::optional<CompletionQueue*> CompletionChannel::pop() {
   });
 }
 
+// One queue at a time: a program that has several on a channel is told of the one before at once.
+void CompletionChannel::hold_back(CompletionQueue& cq) {
+  const std::lock_guard guard{held_back_lock_};
+  CompletionQueue* before = held_back_.exchange(&cq, std::memory_order_relaxed);
+  if (before != nullptr && before != &cq) before->announce_held_back();
+}
+
+void CompletionChannel::announce_held_back() {
+  if (held_back_.load(std::memory_order_relaxed) == nullptr) return;
+  const std::lock_guard guard{held_back_lock_};
+  CompletionQueue* cq = held_back_.exchange(nullptr, std::memory_order_relaxed);
+  if (cq != nullptr) cq->announce_held_back();
+}
+
+void CompletionChannel::forget(CompletionQueue& cq) {
+  {
+    const std::lock_guard guard{held_back_lock_};
+    if (held_back_.load(std::memory_order_relaxed) == &cq)
+      held_back_.store(nullptr, std::memory_order_relaxed);
+  }
+  events_.remove_if([&](CompletionQueue* e) { return e == &cq; });
+}
+
 Result<CompletionQueue*, int> CompletionChannel::next() {
   if (auto cq = pop()) {
     // It was there already: somebody listened while the program slept on the descriptor, or was
@@ -32,6 +55,7 @@ Result<CompletionQueue*, int> CompletionChannel::next() {
     waits_inside_.store(false, std::memory_order_relaxed);
     return *cq;
   }
+  announce_held_back();
   if (events_.nonblocking()) {
     adapter_.progress();
     if (auto cq = pop()) return *cq;
@@ -91,6 +115,17 @@ size_t CompletionQueue::poll(std::span<Completion> out) {
   if (const size_t n = pop(out); n > 0) return n;
   context_.adapter().progress();
   return pop(out);
+}
+
+void CompletionQueue::announce_held_back() {
+  {
+    const std::lock_guard guard{lock_};
+    if (!std::exchange(held_back_, false) || armed_ == Armed::no ||
+        asked_end() <= head_.load(std::memory_order_relaxed))
+      return;
+    tell(asked_end());
+  }
+  channel_->signal(*this);
 }
 
 bool CompletionQueue::push(std::span<const Entry> entries) {
@@ -160,6 +195,7 @@ void CompletionQueue::request_notify(bool solicited_only) {
   bool counted = !channel_->waits_inside();
   if (counted) context_.adapter().expect_sleeper();
   bool announce = false;
+  bool held = false;
   {
     const std::lock_guard guard{lock_};
     if (armed_ != Armed::any) armed_ = solicited_only ? Armed::solicited : Armed::any;
@@ -172,12 +208,13 @@ void CompletionQueue::request_notify(bool solicited_only) {
     const uint64_t head = head_.load(std::memory_order_relaxed);
     const bool polled = polled_.load(std::memory_order_relaxed);
     const bool due = asked_end() > (polled ? head : std::max(head, told_));
-    // A program that waits inside polls before it waits, most often all that there is.
-    held_back_ = due && channel_->waits_inside();
-    announce = due && !held_back_;
+    // A program that waits inside most often polls all that there is before it waits.
+    held = held_back_ = due && channel_->waits_inside();
+    announce = due && !held;
     if (announce) tell(asked_end());
   }
   if (announce) channel_->signal(*this);
+  if (held) channel_->hold_back(*this);
   context_.adapter().may_sleep();
   if (counted) context_.adapter().forget_sleeper();  // it was expected already
 }

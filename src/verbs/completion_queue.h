@@ -39,16 +39,21 @@ class CompletionChannel {
   bool waits_inside() const { return waits_inside_.load(std::memory_order_relaxed); }
 
   void signal(CompletionQueue& cq) { events_.push(&cq); }
-  void forget(CompletionQueue& cq) {
-    events_.remove_if([&](CompletionQueue* e) { return e == &cq; });
-  }
+  // `cq` has something that it announces when the program polls and leaves it there, or when the
+  // program waits in next() without a poll, whichever is first.
+  void hold_back(CompletionQueue& cq);
+  // The queue goes away.
+  void forget(CompletionQueue& cq);
 
  private:
   std::optional<CompletionQueue*> pop();
+  void announce_held_back();
 
   Adapter& adapter_;
   EventQueue<CompletionQueue*> events_;
   std::atomic<bool> waits_inside_{false};
+  std::mutex held_back_lock_;                          // taken before a queue's
+  std::atomic<CompletionQueue*> held_back_ = nullptr;  // changed under the lock
 };
 
 class CompletionQueue {
@@ -72,7 +77,7 @@ class CompletionQueue {
   // The next completion that comes (`solicited_only`: that was solicited or failed) is announced on
   // the channel, once. One that lies here unpolled counts, unless the program was told of it and
   // has polled nothing since it took that event. A program that waits inside hears of it when its
-  // next poll leaves it here.
+  // next poll leaves it here, or when it waits again.
   void request_notify(bool solicited_only);
   // Keeps what is in it. Errors: invalid when more completions are in it than fit.
   Outcome<Ok> resize(uint32_t capacity);
@@ -100,6 +105,7 @@ class CompletionQueue {
   enum class Armed : uint8_t { no, solicited, any };
   void disarm();
   void tell(uint64_t end);
+  void announce_held_back();
   uint64_t asked_end() const;
   Completion& at(uint64_t i) { return ring_[i & (ring_.size() - 1)]; }
   void move_to_ring(size_t size);

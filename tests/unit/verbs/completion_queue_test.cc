@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <optional>
 #include <thread>
 
 #include "tests/unit/verbs/fixture.h"
@@ -205,6 +206,48 @@ TEST_F(CompletionQueueTest, AProgramThatWaitsInsideIsToldOfWhatItsPollLeft) {
   ASSERT_TRUE(channel.next().ok());
   cq.request_notify(false);
   EXPECT_FALSE(readable(channel.fd()));
+}
+
+// It takes an event, arms and waits again, without a poll.
+TEST_F(CompletionQueueTest, AProgramThatWaitsInsideAgainIsToldOfWhatItLeft) {
+  CompletionQueue cq(context, 10, &channel, nullptr, false);
+  CompletionQueue other(context, 10, &channel, nullptr, false);
+  cq.request_notify(false);
+  std::thread pusher{[&] {
+    while (!channel.waits_inside()) std::this_thread::yield();
+    push(cq, entry(1));
+    push(cq, entry(2));
+    push(other, entry(3));
+  }};
+  ASSERT_TRUE(channel.next().ok());
+  pusher.join();
+  cq.request_notify(false);
+  EXPECT_FALSE(readable(channel.fd())) << "it may poll";
+  other.request_notify(false);
+  ASSERT_TRUE(readable(channel.fd())) << "of the first, for one waits at a time";
+  EXPECT_EQ(*channel.next(), &cq);
+  EXPECT_EQ(fcntl(channel.fd(), F_SETFL, O_NONBLOCK), 0);  // where it would sleep it fails
+  const auto next = channel.next();
+  ASSERT_TRUE(next.ok());
+  EXPECT_EQ(*next, &other);
+}
+
+TEST_F(CompletionQueueTest, AQueueThatIsDestroyedHoldsNothingBack) {
+  std::optional<CompletionQueue> cq{std::in_place, context, 10, &channel, nullptr, false};
+  cq->request_notify(false);
+  std::thread pusher{[&] {
+    while (!channel.waits_inside()) std::this_thread::yield();
+    push(*cq, entry(1));
+    push(*cq, entry(2));
+  }};
+  ASSERT_TRUE(channel.next().ok());
+  pusher.join();
+  cq->request_notify(false);
+  cq.reset();
+  EXPECT_EQ(fcntl(channel.fd(), F_SETFL, O_NONBLOCK), 0);
+  const auto next = channel.next();
+  ASSERT_FALSE(next.ok());
+  EXPECT_EQ(next.error(), EAGAIN);
 }
 
 TEST_F(CompletionQueueTest, ArmedForSolicitedOnes) {
