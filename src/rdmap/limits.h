@@ -18,6 +18,7 @@ struct StreamConfig {
   mpa::Parameters mpa;
   bool initiator = false;
   bool by_memory = false;       // the bytes go through memory that both ends share
+  bool own_peer = false;        // what it sends is what it receives (spec/addressing 4)
   bool llp_completion = false;  // option completion=llp
   bool big_fpdu = false;        // option big_fpdu: 64 KiB FPDUs towards any peer
   uint8_t rnr_retry = 7;        // 7: for ever

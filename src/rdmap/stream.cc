@@ -195,6 +195,9 @@ void Stream::terminate(const wire::Terminate& t, work::StreamEnd::Kind kind, Tim
   own_terminate_ = std::make_unique<wire::Terminate>(t);
   ending_.on(Ending::Event::failed, now);
   opening_.stop();
+  // The request is its own, and is flushed before the Terminate comes round.
+  if (config_.own_peer && kind == work::StreamEnd::Kind::protocol_error)
+    apply_blame(t, config_.mpa.extension, send_path_);
   tell_end(kind, t.error);
 }
 

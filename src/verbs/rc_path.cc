@@ -72,6 +72,7 @@ drive::StreamDriver& open_rc_path(engine::Token& token, EstablishedStream& strea
   } else if (!stream.loop) {
     prepare(stream.tcp, stream.config);
   }
+  stream.config.own_peer = stream.loop.has_value();
   SystemRandom random;
   const int fd = stream.tcp.fd();
   Route route = make_route(token, stream, users.qp);

@@ -160,6 +160,43 @@ TEST(Failure, a_queue_pair_connected_to_itself) {
   EXPECT_TRUE(std::equal(memory.begin(), memory.begin() + 4096, memory.begin() + 4096));
 }
 
+// Of a queue pair that is its own peer, too, the request is told that the peer refuses, and not
+// that the queue pair went into error before.
+TEST(Failure, a_queue_pair_connected_to_itself_is_refused) {
+  const Adapter a;
+  std::vector<uint8_t> memory(8192);
+  for (size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<uint8_t>(i * 3 + i / 256);
+  const std::vector<uint8_t> before = memory;
+  const MrPtr mr = a.reg(memory.data(), 4096);
+  for (const ibv_wr_opcode opcode :
+       {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD}) {
+    SCOPED_TRACE(opcode);
+    const CqPtr cq = a.cq(8);
+    const QpPtr qp = make_qp(a, cq.get());
+    to_rtr(qp.get(), qp->qp_num, own_gid(a));
+    to_rts(qp.get());
+    ibv_send_wr wr{};
+    wr.opcode = opcode;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    const uintptr_t beyond = reinterpret_cast<uintptr_t>(memory.data()) + 4096;
+    if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+      wr.wr.atomic.remote_addr = beyond;
+      wr.wr.atomic.rkey = mr->rkey;
+    } else {
+      wr.wr.rdma.remote_addr = beyond;
+      wr.wr.rdma.rkey = mr->rkey;
+    }
+    ASSERT_EQ(post_send(qp.get(), wr, {sge(memory.data(), 8, mr.get())}), 0);
+    wr.wr_id = 1;
+    ASSERT_EQ(post_send(qp.get(), wr, {sge(memory.data(), 8, mr.get())}), 0);
+    const auto done = collect(cq.get(), 2);
+    ASSERT_EQ(done.size(), 2U);
+    EXPECT_EQ(done[0].status, IBV_WC_REM_ACCESS_ERR);
+    EXPECT_EQ(done[1].status, IBV_WC_WR_FLUSH_ERR);
+  }
+  EXPECT_EQ(memory, before);
+}
+
 // The GID that stands for 127.0.0.1. rdma_cm tells it to programs such as UCX, which give it to
 // queue pairs whose own address is another one of this host's.
 ibv_gid loopback() {
