@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "abi/ibverbs/enums.h"
+#include "base/log.h"
 
 namespace weft::abi {
 namespace {
@@ -30,10 +31,6 @@ static_assert(same(verbs::QpState::reset, IBV_QPS_RESET) &&
               same(verbs::QpState::rts, IBV_QPS_RTS) && same(verbs::QpState::sqd, IBV_QPS_SQD) &&
               same(verbs::QpState::sqe, IBV_QPS_SQE) && same(verbs::QpState::err, IBV_QPS_ERR));
 static_assert(sizeof(Gid) == sizeof(ibv_gid));
-
-bool is_state(int n) {
-  return n >= IBV_QPS_RESET && n <= IBV_QPS_ERR;
-}
 
 }  // namespace
 
@@ -79,26 +76,27 @@ ibv_ah_attr to_ah_attr(const verbs::AddressVector& v) {
 
 bool to_attributes(const ibv_qp_attr& attr, uint32_t mask, verbs::QpAttributes& out) {
   const auto set = [mask](uint32_t bit) { return (mask & bit) != 0; };
-  if (set(IBV_QP_STATE)) {
-    const int state = number_of(attr.qp_state);
-    if (!is_state(state)) return false;
-    out.state = static_cast<verbs::QpState>(state);
+  const struct {
+    uint32_t bit;
+    const char* name;
+    int value, least, most;
+  } enums[] = {
+      {IBV_QP_STATE, "qp_state", number_of(attr.qp_state), IBV_QPS_RESET, IBV_QPS_ERR},
+      {IBV_QP_CUR_STATE, "cur_qp_state", number_of(attr.cur_qp_state), IBV_QPS_RESET, IBV_QPS_ERR},
+      {IBV_QP_PATH_MTU, "path_mtu", number_of(attr.path_mtu), IBV_MTU_256, IBV_MTU_4096},
+      {IBV_QP_PATH_MIG_STATE, "path_mig_state", number_of(attr.path_mig_state), IBV_MIG_MIGRATED,
+       IBV_MIG_ARMED},
+  };
+  for (const auto& e : enums) {
+    if (!set(e.bit) || (e.value >= e.least && e.value <= e.most)) continue;
+    WEFT_LOG_REFUSAL("ibv_modify_qp: %s is %d; its enumeration has %d to %d", e.name, e.value,
+                     e.least, e.most);
+    return false;
   }
-  if (set(IBV_QP_CUR_STATE)) {
-    const int state = number_of(attr.cur_qp_state);
-    if (!is_state(state)) return false;
-    out.cur_state = static_cast<verbs::QpState>(state);
-  }
-  if (set(IBV_QP_PATH_MTU)) {
-    const int mtu = number_of(attr.path_mtu);
-    if (mtu < IBV_MTU_256 || mtu > IBV_MTU_4096) return false;
-    out.path_mtu = static_cast<uint8_t>(mtu);
-  }
-  if (set(IBV_QP_PATH_MIG_STATE)) {
-    const int state = number_of(attr.path_mig_state);
-    if (state < IBV_MIG_MIGRATED || state > IBV_MIG_ARMED) return false;
-    out.path_mig_state = static_cast<uint8_t>(state);
-  }
+  if (set(IBV_QP_STATE)) out.state = static_cast<verbs::QpState>(attr.qp_state);
+  if (set(IBV_QP_CUR_STATE)) out.cur_state = static_cast<verbs::QpState>(attr.cur_qp_state);
+  if (set(IBV_QP_PATH_MTU)) out.path_mtu = static_cast<uint8_t>(attr.path_mtu);
+  if (set(IBV_QP_PATH_MIG_STATE)) out.path_mig_state = static_cast<uint8_t>(attr.path_mig_state);
   out.qkey = attr.qkey;
   out.rq_psn = attr.rq_psn;
   out.sq_psn = attr.sq_psn;

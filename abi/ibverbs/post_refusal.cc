@@ -1,6 +1,5 @@
 #include "abi/ibverbs/post_refusal.h"
 
-#include <array>
 #include <cinttypes>
 
 #include "abi/ibverbs/errors.h"
@@ -11,8 +10,7 @@ namespace {
 using Rule = verbs::PostFault::Rule;
 
 const char* state_word(uint64_t state) {
-  constexpr std::array kWords{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
-  return state < kWords.size() ? kWords[state] : "unknown";
+  return verbs::name_of(static_cast<verbs::QpState>(state));
 }
 
 }  // namespace

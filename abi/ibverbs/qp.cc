@@ -198,20 +198,15 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int attr_mask) try {
   if (!object(qp->context).alive()) return refuse_dead();
   if (const int e = check_identity(object(qp), "queue pair"); e != 0) return e;
   const auto mask = static_cast<uint32_t>(attr_mask);
-  if ((mask & ~kModifyMask) != 0) return refuse(EOPNOTSUPP);
+  if ((mask & ~kModifyMask) != 0) {
+    return refuse(EOPNOTSUPP, "queue pair 0x%06x: attr_mask 0x%x; the bits of 0x%x are possible",
+                  qp->qp_num, mask, kModifyMask);
+  }
   verbs::QpAttributes attributes;
   if (!to_attributes(*attr, mask, attributes)) return refuse(EINVAL);
-  verbs::QueuePair& core = *object(qp).core;
-  const verbs::QpState before = core.state();
-  const auto modified = core.modify(attributes, mask);
-  const bool moves = (mask & IBV_QP_STATE) != 0;
-  if (!modified.ok()) {
-    return refuse(to_errno(modified.error()),
-                  "queue pair 0x%06x: in state %d it does not take attributes 0x%x (new state %d)",
-                  qp->qp_num, static_cast<int>(before), mask,
-                  moves ? number_of(attr->qp_state) : static_cast<int>(before));
-  }
-  if (moves) qp->state = attr->qp_state;
+  if (const auto modified = object(qp).core->modify(attributes, mask); !modified.ok())
+    return refuse(modified.error());  // it has said why
+  if ((mask & IBV_QP_STATE) != 0) qp->state = attr->qp_state;
   return 0;
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);

@@ -86,10 +86,10 @@ Outcome<Ok> check_attributes(const QueuePair& qp, const QpAttributes& a, uint32_
       return fail(Errc::invalid);
     }
     if (!qp.context().destination(av)) {
-      WEFT_LOG(info,
-               "queue pair 0x%06x: the address vector leads nowhere: neither a GID nor a LID that "
-               "an IPv4 address of this host explains",
-               qp.number().value());
+      WEFT_LOG_REFUSAL(
+          "queue pair 0x%06x: the address vector leads nowhere: neither a GID nor a LID that an "
+          "IPv4 address of this host explains; set ah_attr.is_global and ah_attr.grh",
+          qp.number().value());
       return fail(Errc::invalid);
     }
     // With the number 0 it is rdma_cm that connects, from an address that may be in no table.

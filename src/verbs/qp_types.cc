@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "verbs/destination.h"
 #include "verbs/rc_transport.h"
@@ -24,6 +25,43 @@ constexpr uint32_t kConnected = kSends | bit_of(Operation::send_invalidate) |
                                 bit_of(Operation::write) | bit_of(Operation::write_immediate) |
                                 bit_of(Operation::read) | bit_of(Operation::local_invalidate) |
                                 bit_of(Operation::bind_window);
+
+// --- attributes
+
+constexpr std::array<std::pair<uint32_t, const char*>, 22> kAttributeNames = {{
+    {kState, "IBV_QP_STATE"},
+    {kCurState, "IBV_QP_CUR_STATE"},
+    {kEnSqdNotify, "IBV_QP_EN_SQD_ASYNC_NOTIFY"},
+    {kAccess, "IBV_QP_ACCESS_FLAGS"},
+    {kPkeyIndex, "IBV_QP_PKEY_INDEX"},
+    {kPort, "IBV_QP_PORT"},
+    {kQkey, "IBV_QP_QKEY"},
+    {kAv, "IBV_QP_AV"},
+    {kPathMtu, "IBV_QP_PATH_MTU"},
+    {kTimeout, "IBV_QP_TIMEOUT"},
+    {kRetryCnt, "IBV_QP_RETRY_CNT"},
+    {kRnrRetry, "IBV_QP_RNR_RETRY"},
+    {kRqPsn, "IBV_QP_RQ_PSN"},
+    {kMaxQpRdAtomic, "IBV_QP_MAX_QP_RD_ATOMIC"},
+    {kAltPath, "IBV_QP_ALT_PATH"},
+    {kMinRnrTimer, "IBV_QP_MIN_RNR_TIMER"},
+    {kSqPsn, "IBV_QP_SQ_PSN"},
+    {kMaxDestRdAtomic, "IBV_QP_MAX_DEST_RD_ATOMIC"},
+    {kPathMigState, "IBV_QP_PATH_MIG_STATE"},
+    {kCap, "IBV_QP_CAP"},
+    {kDestQpn, "IBV_QP_DEST_QPN"},
+    {kRateLimit, "IBV_QP_RATE_LIMIT"},
+}};
+
+std::string names_of(uint32_t mask) {
+  std::string names;
+  for (const auto& [bit, name] : kAttributeNames) {
+    if ((mask & bit) == 0) continue;
+    if (!names.empty()) names += ", ";
+    names += name;
+  }
+  return names;
+}
 
 // --- transitions
 
@@ -129,6 +167,32 @@ const QpTransition* QpTypeTraits::find(QpState from, QpState to) const {
   const auto it = std::find_if(transitions.begin(), transitions.end(),
                                [&](const QpTransition& t) { return t.from == from && t.to == to; });
   return it != transitions.end() ? &*it : nullptr;
+}
+
+const char* name_of(QpState state) {
+  constexpr std::array kNames{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+  return kNames.at(static_cast<size_t>(state));
+}
+
+std::string QpTypeTraits::why_not(QpState from, QpState to, uint32_t mask) const {
+  mask &= ~kState;
+  const std::string way = std::string{name_of(from)} + " to " + name_of(to);
+  const bool ends = to == reset || to == err;
+  const QpTransition* t = find(from, to);
+  if (t == nullptr && !ends) {
+    std::string others;
+    for (const QpTransition& other : transitions) {
+      if (other.from == from && other.to != from) others += std::string{name_of(other.to)} + ", ";
+    }
+    return "there is no transition from " + way + "; it goes to " + others + "RESET and ERR";
+  }
+  const uint32_t required = t == nullptr || ends ? 0 : t->required;
+  const uint32_t possible = ends ? kCurState : required | t->optional;
+  if ((mask & required) != required)
+    return "the transition from " + way + " also needs " + names_of(required & ~mask);
+  if ((mask & ~possible) != 0)
+    return "the transition from " + way + " does not take " + names_of(mask & ~possible);
+  return {};
 }
 
 bool QpTypeTraits::allows(QpState from, QpState to, uint32_t mask) const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "engine/event_handler.h"
 #include "verbs/types.h"
@@ -13,6 +14,9 @@ namespace weft::verbs {
 
 class QueuePair;
 class Transport;
+
+// "RTS" and the like, as in the verbs headers.
+const char* name_of(QpState state);
 
 // From a state to the next, and the attributes that go with it (bits of qp_mask).
 struct QpTransition {
@@ -48,6 +52,9 @@ struct QpTypeTraits {
   // Is `mask` right for going from `from` to `to`? It has all that is required, and nothing that is
   // neither required nor optional (InfiniBand 11.2.4.2, table 91).
   bool allows(QpState from, QpState to, uint32_t mask) const;
+  // What is wrong with it where it is not right, for the user: the transition, or the attributes
+  // that lack or are too many, by their names in the verbs headers. Throws std::bad_alloc.
+  std::string why_not(QpState from, QpState to, uint32_t mask) const;
 };
 
 // The row of a type, by the number that programs give; nullptr: there is none.

@@ -348,8 +348,16 @@ Outcome<Ok> QueuePair::modify(const QpAttributes& a, uint32_t mask) {
 Outcome<Ok> QueuePair::apply(engine::Token& token, const QpAttributes& a, uint32_t mask) {
   const QpState from = state();
   const QpState to = (mask & qp_mask::kState) != 0 ? a.state : from;
-  if ((mask & qp_mask::kCurState) != 0 && a.cur_state != from) return fail(Errc::invalid);
-  if (!traits_.allows(from, to, mask)) return fail(Errc::invalid);
+  if ((mask & qp_mask::kCurState) != 0 && a.cur_state != from) {
+    WEFT_LOG_REFUSAL("queue pair 0x%06x: cur_qp_state is %s; it is in state %s", number_.value(),
+                     name_of(a.cur_state), name_of(from));
+    return fail(Errc::invalid);
+  }
+  if (!traits_.allows(from, to, mask)) {
+    WEFT_LOG_REFUSAL("queue pair 0x%06x: ibv_modify_qp: %s", number_.value(),
+                     traits_.why_not(from, to, mask).c_str());
+    return fail(Errc::invalid);
+  }
   if (auto good = check_attributes(*this, a, mask); !good.ok()) return good;
   if (from == QpState::reset && to == QpState::init) {
     attributes_.access = traits_.access;

@@ -118,6 +118,40 @@ TEST(QpTypes, ResetAndErrorFromEverywhere) {
   }
 }
 
+// What a user reads who has got a mask wrong.
+TEST(QpTypes, EachRefusalSaysWhatIsWrong) {
+  const QpTypeTraits& rc = *find_type(QpType::rc);
+  EXPECT_EQ(rc.why_not(init, rtr, kState | kPathMtu | kRqPsn | kMaxDestRdAtomic | kMinRnrTimer),
+            "the transition from INIT to RTR also needs IBV_QP_AV, IBV_QP_DEST_QPN");
+  EXPECT_EQ(rc.why_not(rts, rts, kState | kQkey | kCap),
+            "the transition from RTS to RTS does not take IBV_QP_QKEY, IBV_QP_CAP");
+  EXPECT_EQ(rc.why_not(rts, err, kState | kCurState | kPort),
+            "the transition from RTS to ERR does not take IBV_QP_PORT");
+  EXPECT_EQ(rc.why_not(reset, rts, kState | kAv),
+            "there is no transition from RESET to RTS; it goes to INIT, RESET and ERR");
+  EXPECT_EQ(rc.why_not(err, rts, kState),
+            "there is no transition from ERR to RTS; it goes to RESET and ERR");
+}
+
+// Exactly what is not allowed has a reason. Each bit is named once.
+TEST(QpTypes, NoRefusalIsWithoutReason) {
+  for (const QpTypeTraits& type : qp_types()) {
+    for (const QpState from : {reset, init, rtr, rts, sqd, sqe, err}) {
+      for (const QpState to : {reset, init, rtr, rts, sqd, sqe, err}) {
+        SCOPED_TRACE(std::string{type.name} + name_of(from) + name_of(to));
+        const QpTransition* t = type.find(from, to);
+        const uint32_t required = t == nullptr ? 0 : t->required;
+        for (uint32_t bit = 1; bit < kAll; bit <<= 1) {
+          for (const uint32_t mask : {required | bit, required & ~bit}) {
+            EXPECT_EQ(type.why_not(from, to, mask).empty(), type.allows(from, to, mask)) << bit;
+            EXPECT_FALSE(type.why_not(from, to, mask).ends_with(' ')) << "a bit without a name";
+          }
+        }
+      }
+    }
+  }
+}
+
 // InfiniBand 11.4.1.1, table 95 (which operation goes with which type), as weft has it:
 // spec/wdp-uc 2.2, spec/wdp-ud 4, spec/wdp-rd 6.1.
 TEST(QpTypes, EachOperation) {
