@@ -1,14 +1,8 @@
 #include "sdp/rdma/session.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
-#include <ctime>
 #include <utility>
 
 namespace weft::sdp {
@@ -29,19 +23,13 @@ uint16_t receives_for(uint32_t bytes) {
   return static_cast<uint16_t>(std::clamp(most, kLeastReceives, kReceives));
 }
 
-// Not a condition variable, whose lock a handler of a signal might find taken.
-long futex(const std::atomic<uint32_t>& word, int operation, uint32_t value,
-           const timespec* limit) {
-  return ::syscall(SYS_futex, &word, operation, value, limit, nullptr, 0);
-}
-
 }  // namespace
 
 void Session::retire() {
   const std::lock_guard holding{lock};
   if (id_ == nullptr) return;
   gone_ = true;
-  update_wanting();
+  waiters_.end();
   if (id_->qp != nullptr) rdma_destroy_qp(id_);
   completions_.leave(*this);
   // What another thread has put into the mailbox meanwhile needs the identifier.
@@ -164,16 +152,6 @@ void Session::poll_behind_others() {
   process();
 }
 
-void Session::want(bool does) {
-  asked_ = does;
-  update_wanting();
-}
-
-void Session::update_wanting() {
-  const bool does = !gone_ && (asked_ || sleepers_.count > 0);
-  if (does != std::exchange(counted_, does)) completions_.want(does ? 1 : -1);
-}
-
 bool Session::rest() {
   if (!completions_.rest(this)) return false;
   process();
@@ -187,13 +165,7 @@ void Session::take_mail() {
   for (uint32_t taken = 0; taken < Mailbox::kMost && !mail_.empty(); ++taken) {
     complete(mail_.take());
   }
-  wake_sleepers();
-}
-
-void Session::wake_sleepers() {
-  if (sleepers_.count == 0) return;
-  ++sleepers_.taken;
-  (void)futex(sleepers_.taken, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr);
+  waiters_.wake();
 }
 
 // The queue pair is down. A peer that had sent DisConn has ended. For one that was killed it is as
@@ -201,27 +173,21 @@ void Session::wake_sleepers() {
 void Session::settle_end() {
   settled_ = true;
   news_ = true;
-  update_wanting();
+  waiters_.end();
   const bool all_read =
       !send_.waiting() && !connection_->advertising() && connection_->peer_has_read_all();
   const bool ended = all_read && !connection_->peer_may_have_more();
   if (!connection_->got_end() && !ended) fail(ECONNRESET);
-  wake_sleepers();
+  waiters_.wake();
 }
 
 void Session::sleep(std::unique_lock<Lock>& holding, std::chrono::microseconds most) {
-  ++sleepers_.count;
-  update_wanting();
-  const uint32_t seen = sleepers_.taken;
+  const NewsWaiters::Sleeper sleeper{waiters_};
   (void)rest();
   // Mail that comes from here on is processed when the lock is free, which counts.
   holding.unlock();
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(most);
-  const timespec limit{seconds.count(), std::chrono::nanoseconds{most - seconds}.count()};
-  (void)futex(sleepers_.taken, FUTEX_WAIT_PRIVATE, seen, &limit);
+  sleeper.sleep(most);
   holding.lock();
-  --sleepers_.count;
-  update_wanting();
 }
 
 void Session::complete(const Completed& completed) {

@@ -3,7 +3,6 @@
 // whoever has taken completions of it.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -15,6 +14,7 @@
 #include "sdp/core/connection.h"
 #include "sdp/rdma/completions.h"
 #include "sdp/rdma/locked_member.h"
+#include "sdp/rdma/news_waiters.h"
 #include "sdp/rdma/receive_buffers.h"
 #include "sdp/rdma/receive_queue.h"
 #include "sdp/rdma/resources.h"
@@ -34,7 +34,7 @@ class Session final : private LockedMember {
   static constexpr uint32_t kMessage = (32 << 10) + Bsdh::kSize;
   static constexpr uint32_t kSendQueue = 128;
 
-  explicit Session(Completions& completions) : completions_(completions) {}
+  explicit Session(Completions& completions) : completions_(completions), waiters_(completions) {}
   // Gives up its queue pair. What has been received can still be read. The loop's thread, without
   // the lock.
   void retire();
@@ -96,7 +96,7 @@ class Session final : private LockedMember {
   // Waits for that thread.
   void poll_behind_others();
   // Whether somebody sleeps until news come.
-  void want(bool does);
+  void want(bool does) { waiters_.want(does); }
   // The caller goes on to other things (Completions::rest). True: he has processed what was there.
   bool rest();
   // Sleeps until completions were taken, or `most` is over. `holding` is of the lock.
@@ -205,11 +205,6 @@ class Session final : private LockedMember {
   uint64_t work_id(Work work, uint8_t number = 0) const {
     return Completions::work_id(*this, static_cast<uint8_t>(work), number);
   }
-  // Threads that sleep in a call until completions were taken.
-  struct Sleepers {
-    std::atomic<uint32_t> taken{0};  // how often completions were; they sleep on it
-    int count = 0;                   // with the session's lock
-  };
   bool process_mail() override;
   void before_unlock() override;
   bool put_off_mail() override;
@@ -228,16 +223,12 @@ class Session final : private LockedMember {
   bool post_control(const Connection::Message& message);
   void post_data();
   void take_mail();
-  void wake_sleepers();
-  void update_wanting();
   void settle_end();
   void fail(int error);
 
   Completions& completions_;
   rdma_cm_id* id_ = nullptr;
-  Sleepers sleepers_;
-  bool asked_ = false;    // by want()
-  bool counted_ = false;  // among those who want news
+  NewsWaiters waiters_;
   ReceiveBuffers receives_;
   SendBuffers send_;
   SinkReads reads_;
