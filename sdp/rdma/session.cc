@@ -9,11 +9,9 @@ namespace weft::sdp {
 namespace {
 
 constexpr uint32_t kMessage = Session::kMessage;
-constexpr uint32_t kReceives = 32;
+constexpr uint32_t kReceives = QueuePair::kReceives;
 // Data needs credits that control messages leave over (spec/sdp 4).
 constexpr uint32_t kLeastReceives = 6;
-constexpr uint32_t kSendQueue = Session::kSendQueue;
-constexpr uint32_t kInline = 64;
 // Numbers of receive buffers end here; then comes the one where Reads are staged.
 constexpr uint32_t kStaged = kReceives;
 static_assert(kStaged < ReceiveQueue::kMost);
@@ -27,34 +25,23 @@ uint16_t receives_for(uint32_t bytes) {
 
 void Session::retire() {
   const std::lock_guard holding{lock};
-  if (id_ == nullptr) return;
-  gone_ = true;
+  if (id() == nullptr) return;
+  queue_pair_.set_down();
   waiters_.end();
-  if (id_->qp != nullptr) rdma_destroy_qp(id_);
+  queue_pair_.destroy();
   completions_.leave(*this);
   // What another thread has put into the mailbox meanwhile needs the identifier.
   do {
     process();
   } while (connection_ && !mail_.empty());
-  (void)rdma_destroy_id(id_);
-  id_ = nullptr;
+  queue_pair_.destroy_id();
 }
 
 bool Session::create(rdma_cm_id* id, ibv_pd* pd, uint32_t receive_bytes) {
-  id_ = id;
-  ibv_cq* queue = completions_.join(*this, id->verbs, kReceives + kSendQueue);
-  if (queue == nullptr) return false;
-  ibv_qp_init_attr attributes{};
-  attributes.qp_context = this;
-  attributes.send_cq = queue;
-  attributes.recv_cq = queue;
-  attributes.qp_type = IBV_QPT_RC;
-  attributes.cap = {.max_send_wr = kSendQueue,
-                    .max_recv_wr = kReceives,
-                    .max_send_sge = 1,
-                    .max_recv_sge = 1,
-                    .max_inline_data = kInline};
-  if (rdma_create_qp(id, pd, &attributes) != 0) return false;
+  queue_pair_.own(id);
+  const uint32_t requests = QueuePair::kReceives + QueuePair::kSends;
+  ibv_cq* queue = completions_.join(*this, id->verbs, requests);
+  if (queue == nullptr || !queue_pair_.create(pd, queue)) return false;
   if (!receives_.allocate(pd, kReceives, kMessage) || !send_.allocate(pd, kMessage)) {
     return false;
   }
@@ -81,22 +68,12 @@ void Session::open(uint16_t peer_bufs, uint32_t peer_receive_size, uint8_t peer_
                                          .peer_max_adverts = peer_max_adverts});
 }
 
-bool Session::post_receive(uint32_t buffer) {
-  ibv_sge sge{.addr = reinterpret_cast<uintptr_t>(receives_.at(buffer)),
-              .length = kMessage,
-              .lkey = receives_.key()};
-  ibv_recv_wr wr{
-      .wr_id = work_id(Work::receive, static_cast<uint8_t>(buffer)), .sg_list = &sge, .num_sge = 1};
-  ibv_recv_wr* bad = nullptr;
-  if (!has_queue_pair() || ibv_post_recv(id_->qp, &wr, &bad) != 0) return false;
-  receives_.posted();
-  return true;
-}
-
 // Those that are free, as many as may be.
 bool Session::post_receives() {
   while (const auto next = receives_.take()) {
-    if (!post_receive(*next)) return false;
+    const QueuePair::Local buffer{receives_.at(*next), kMessage, receives_.key()};
+    if (!queue_pair_.post_receive(buffer, static_cast<uint8_t>(*next))) return false;
+    receives_.posted();
     if (connection_) connection_->posted();
   }
   return true;
@@ -137,7 +114,7 @@ void Session::process() {
   step([this] {
     take_mail();
     send_what_may_go();
-    if (gone_ && !settled_) settle_end();
+    if (gone() && !settled_) settle_end();
   });
 }
 
@@ -191,13 +168,12 @@ void Session::sleep(std::unique_lock<Lock>& holding, std::chrono::microseconds m
 }
 
 void Session::complete(const Completed& completed) {
+  using Work = QueuePair::Work;
   const auto work = static_cast<Work>(completed.work);
-  if (work != Work::receive && work != Work::broken) --in_send_queue_;
+  queue_pair_.completed(work, completed.ok);
   if (!completed.ok) {
-    // Behind the end of the connection all that is left in the queues is flushed. What has come in
-    // order before it is good.
+    // What has come in order before it is good.
     if (work == Work::read) reads_.give_up();
-    gone_ = true;
     return;
   }
   switch (work) {
@@ -208,8 +184,6 @@ void Session::complete(const Completed& completed) {
     case Work::read:
       return on_read();
     case Work::write:
-      --writes_;
-      return;
     case Work::control:
     case Work::broken:
       return;
@@ -263,9 +237,9 @@ void Session::take(size_t bytes) {
 }
 
 void Session::send_what_may_go() {
-  if (error_ != 0 || gone_) return;
+  if (broken()) return;
   const auto send_controls = [this] {
-    while (in_send_queue_ < kSendQueue) {
+    while (queue_pair_.has_place()) {
       const auto message = connection_->next_control();
       if (!message) return;
       if (!post_control(*message)) return;
@@ -273,7 +247,7 @@ void Session::send_what_may_go() {
   };
   if (stages_by_itself_) (void)stage();
   send_controls();
-  while (send_.waiting() && connection_->data_may_go() && in_send_queue_ < kSendQueue) post_data();
+  while (send_.waiting() && connection_->data_may_go() && queue_pair_.has_place()) post_data();
   if (ending_ && !send_.waiting()) {
     connection_->end_sending();
     connection_->everything_is_sent();
@@ -281,47 +255,29 @@ void Session::send_what_may_go() {
   }
 }
 
-// A queue pair that takes nothing is on its way down; what came before can still be read.
-bool Session::post(ibv_send_wr& wr) {
-  ibv_send_wr* bad = nullptr;
-  if (!has_queue_pair() || ibv_post_send(id_->qp, &wr, &bad) != 0) {
-    gone_ = true;
-    return false;
-  }
-  ++in_send_queue_;
-  if (wr.opcode == IBV_WR_SEND) {
-    Traffic::add(shown_.traffic().messages_sent, 1);
-    shown_.traffic().credits.store(connection_->credits(), std::memory_order_relaxed);
-  }
-  return true;
+void Session::count_message() {
+  Traffic::add(shown_.traffic().messages_sent, 1);
+  shown_.traffic().credits.store(connection_->credits(), std::memory_order_relaxed);
 }
 
 bool Session::post_control(const Connection::Message& message) {
-  ibv_sge sge{.addr = reinterpret_cast<uintptr_t>(message.bytes.data()), .length = message.length};
-  ibv_send_wr wr{.wr_id = work_id(Work::control), .sg_list = &sge, .num_sge = 1};
-  wr.opcode = IBV_WR_SEND;
-  wr.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
-  return post(wr);
+  if (!queue_pair_.send_inline(message.bytes.data(), message.length)) return false;
+  count_message();
+  return true;
 }
 
 void Session::post_data() {
   const SendBuffers::Message message = send_.next();
   const uint8_t flags = message.urgent ? Bsdh::kOobPresent | Bsdh::kOobPending : 0;
   connection_->send_data(message.header, message.payload, flags);
-  ibv_sge sge{.addr = reinterpret_cast<uintptr_t>(message.header),
-              .length = Bsdh::kSize + message.payload,
-              .lkey = send_.key()};
-  ibv_send_wr wr{.wr_id = work_id(Work::data), .sg_list = &sge, .num_sge = 1};
-  wr.opcode = IBV_WR_SEND;
-  wr.send_flags = IBV_SEND_SIGNALED;
-  if (!post(wr)) return;
+  if (!queue_pair_.send({message.header, Bsdh::kSize + message.payload, send_.key()})) return;
+  count_message();
   Traffic::add(shown_.traffic().bytes_sent, message.payload);
   send_.posted();
 }
 
 bool Session::may_advertise() const {
-  return writable() && !send_.waiting() && in_send_queue_ < kSendQueue &&
-         connection_->may_advertise();
+  return writable() && !send_.waiting() && queue_pair_.has_place() && connection_->may_advertise();
 }
 
 bool Session::advertise(const std::byte* from, uint32_t bytes, uint32_t rkey) {
@@ -342,8 +298,9 @@ std::optional<uint32_t> Session::take_outcome() {
 }
 
 Verbs<ibv_mr> Session::lend(const std::byte* memory, size_t bytes, int access) const {
-  if (id_ == nullptr) return nullptr;
-  return Verbs<ibv_mr>{ibv_reg_mr(id_->pd, const_cast<std::byte*>(memory), bytes, access)};
+  ibv_pd* const pd = queue_pair_.pd();
+  if (pd == nullptr) return nullptr;
+  return Verbs<ibv_mr>{ibv_reg_mr(pd, const_cast<std::byte*>(memory), bytes, access)};
 }
 
 uint32_t Session::offered() const {
@@ -352,20 +309,15 @@ uint32_t Session::offered() const {
 
 // What came before it is read first, the payload of its message too.
 uint32_t Session::read(const SinkReads::Target& target) {
-  if (offered() == 0 || !received_.empty() || in_send_queue_ == kSendQueue) return 0;
+  if (offered() == 0 || !received_.empty() || !queue_pair_.has_place()) return 0;
   if (target.most == 0) {
     // There is no memory to stage it.
     if (!reads_.has_staging()) connection_->refuse_src_avail();
     return 0;
   }
   const Sink::Piece piece = connection_->start_read(target.most);
-  ibv_sge sge{
-      .addr = reinterpret_cast<uintptr_t>(target.to), .length = piece.length, .lkey = target.key};
-  ibv_send_wr wr{.wr_id = work_id(Work::read), .sg_list = &sge, .num_sge = 1};
-  wr.opcode = IBV_WR_RDMA_READ;
-  wr.send_flags = IBV_SEND_SIGNALED;
-  wr.wr.rdma = {.remote_addr = piece.to, .rkey = piece.stag};
-  if (!post(wr)) return 0;
+  const QueuePair::Local to{target.to, piece.length, target.key};
+  if (!queue_pair_.read(to, {piece.to, piece.stag})) return 0;
   reads_.begin(target, piece.length);
   return piece.length;
 }
@@ -381,20 +333,20 @@ void Session::on_read() {
 
 bool Session::ended() const {
   const bool ended = connection_->got_end() && !connection_->sink().advertised();
-  return ended || gone_ || error_ != 0;
+  return ended || broken();
 }
 
 bool Session::busy() const {
-  if (gone_ || error_ != 0) return false;
-  return send_.waiting() || reads_.under_way() || writes_ > 0 || connection_->advertising() ||
-         (ending_ && !connection_->sent_end());
+  if (broken()) return false;
+  return send_.waiting() || reads_.under_way() || queue_pair_.writes() > 0 ||
+         connection_->advertising() || (ending_ && !connection_->sent_end());
 }
 
 bool Session::has_sent_all() const {
-  if (gone_ || !connection_) return true;
+  if (gone() || !connection_) return true;
   // What says so to the peer is on its way.
-  if (error_ != 0) return in_send_queue_ == 0;
-  return ending_ == connection_->sent_end() && send_.empty() && in_send_queue_ == 0;
+  if (error_ != 0) return queue_pair_.all_completed();
+  return ending_ == connection_->sent_end() && send_.empty() && queue_pair_.all_completed();
 }
 
 bool Session::has_said_all() const {
@@ -414,7 +366,7 @@ void Session::fail(int error) {
 }
 
 void Session::abort() {
-  if (connection_ && error_ == 0 && !gone_ && in_send_queue_ < kSendQueue) {
+  if (connection_ && !broken() && queue_pair_.has_place()) {
     connection_->abort();
     if (const auto message = connection_->next_control()) (void)post_control(*message);
   }
@@ -431,7 +383,7 @@ void Session::give_up() {
 void Session::on_disconnected() {
   // What has come before it is good.
   poll_behind_others();
-  gone_ = true;
+  queue_pair_.set_down();
   news_ = true;
   process();
 }

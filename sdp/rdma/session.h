@@ -15,6 +15,7 @@
 #include "sdp/rdma/completions.h"
 #include "sdp/rdma/locked_member.h"
 #include "sdp/rdma/news_waiters.h"
+#include "sdp/rdma/queue_pair.h"
 #include "sdp/rdma/receive_buffers.h"
 #include "sdp/rdma/receive_queue.h"
 #include "sdp/rdma/resources.h"
@@ -32,7 +33,6 @@ class Session final : private LockedMember {
   // With its header: the payload is whole, so that a send of 64 KB is two messages, and not a third
   // one of what the headers left over.
   static constexpr uint32_t kMessage = (32 << 10) + Bsdh::kSize;
-  static constexpr uint32_t kSendQueue = 128;
 
   explicit Session(Completions& completions) : completions_(completions), waiters_(completions) {}
   // Gives up its queue pair. What has been received can still be read. The loop's thread, without
@@ -47,7 +47,7 @@ class Session final : private LockedMember {
   Hello hello() const;
   HelloAck hello_ack() const;
   void open(uint16_t peer_bufs, uint32_t peer_receive_size, uint8_t peer_max_adverts);
-  rdma_cm_id* id() const { return id_; }
+  rdma_cm_id* id() const { return queue_pair_.id(); }
 
   // Called with the lock, once, when the peer breaks the protocol. Set before open().
   std::function<void(Violation)> on_violation;
@@ -105,14 +105,14 @@ class Session final : private LockedMember {
   Completions::Looking looking() { return Completions::Looking{completions_, this}; }
 
   void greet() { connection_->greet(); }
-  bool heard() const { return connection_->heard() || gone_; }
+  bool heard() const { return connection_->heard() || gone(); }
 
   // The stream out. No room: nothing can be taken now.
   MutableBytes room() { return writable() ? send_.room() : MutableBytes{}; }
   void filled(uint32_t bytes) { send_.filled(bytes); }
   // What was filled last ends with an urgent byte.
   void mark_urgent() { send_.mark_urgent(); }
-  bool writable() const { return error_ == 0 && !ending_ && !gone_; }
+  bool writable() const { return !broken() && !ending_; }
   uint32_t unsent() const { return send_.waiting_bytes(); }
   uint32_t unacknowledged() const { return send_.bytes(); }
   void end_sending() { ending_ = true; }
@@ -133,7 +133,7 @@ class Session final : private LockedMember {
   // own. Bytes at `from` go there; the memory is the adapter's while writing(). How many; 0: none.
   bool may_write() const;
   uint32_t write(const std::byte* from, uint32_t bytes, uint32_t lkey);
-  bool writing() const { return writes_ > 0 && !broken(); }
+  bool writing() const { return queue_pair_.writes() > 0 && !broken(); }
   // Whether the peer may offer buffers at all.
   bool pipelined() const { return connection_->send_mode() == Mode::pipelined; }
 
@@ -159,7 +159,7 @@ class Session final : private LockedMember {
   // They are read to the user's memory, or staged: then they are received. One Read at a time; the
   // memory is the adapter's while reading(). How many bytes it will bring; 0 if there is none.
   uint32_t read(std::byte* to, uint32_t most, uint32_t lkey) { return read({to, most, lkey}); }
-  uint32_t stage() { return offered() > 0 ? read(reads_.stage(id_->pd)) : 0; }
+  uint32_t stage() { return offered() > 0 ? read(reads_.stage(queue_pair_.pd())) : 0; }
   bool reading() const { return reads_.under_way() && !broken(); }
   // What the last Read has brought to the user's memory, once.
   uint32_t take_arrived() { return reads_.take_arrived(); }
@@ -178,7 +178,7 @@ class Session final : private LockedMember {
 
   // errno of a connection that broke, or 0: ECONNRESET, or EPIPE where the peer had sent its end.
   int error() const { return error_; }
-  bool broken() const { return gone_ || error_ != 0; }
+  bool broken() const { return gone() || error_ != 0; }
   // The same, once; then 0.
   int take_error() { return std::exchange(untold_, 0); }
   // As if nobody had taken it.
@@ -194,24 +194,18 @@ class Session final : private LockedMember {
   bool has_said_all() const;
   // Nothing is left to do: both have ended, or it broke.
   bool finished() const;
-  bool gone() const { return gone_; }
+  bool gone() const { return queue_pair_.down(); }
   // Ends at once; what was not sent or read is lost.
   void abort();
   // The adapter says that the connection is down.
   void on_disconnected();
 
  private:
-  enum class Work : uint8_t { receive, data, control, read, write, broken = Completions::kBroken };
-  uint64_t work_id(Work work, uint8_t number = 0) const {
-    return Completions::work_id(*this, static_cast<uint8_t>(work), number);
-  }
   bool process_mail() override;
   void before_unlock() override;
   bool put_off_mail() override;
   void give_up();
 
-  bool has_queue_pair() const { return id_ != nullptr && id_->qp != nullptr; }
-  bool post_receive(uint32_t buffer);
   bool post_receives();
   void release(uint32_t buffer);
   void complete(const Completed& completed);
@@ -219,7 +213,7 @@ class Session final : private LockedMember {
   void on_read();
   uint32_t read(const SinkReads::Target& target);
   void send_what_may_go();
-  bool post(ibv_send_wr& wr);
+  void count_message();
   bool post_control(const Connection::Message& message);
   void post_data();
   void take_mail();
@@ -227,22 +221,19 @@ class Session final : private LockedMember {
   void fail(int error);
 
   Completions& completions_;
-  rdma_cm_id* id_ = nullptr;
+  QueuePair queue_pair_{*this};
   NewsWaiters waiters_;
   ReceiveBuffers receives_;
   SendBuffers send_;
   SinkReads reads_;
   ReceiveQueue received_;
   std::optional<Connection> connection_;
-  uint32_t in_send_queue_ = 0;
-  uint32_t writes_ = 0;  // RDMA Writes under way
   Shown shown_;
   bool news_ = false;  // that on_news was not told of
   bool stages_by_itself_ = false;
   UrgentMark urgent_;
   bool refuses_data_ = false;
   bool ending_ = false;
-  bool gone_ = false;
   bool lacked_memory_ = false;
   bool abandoned_ = false;
   bool settled_ = false;  // what the end of the queue pair means

@@ -8,27 +8,20 @@ namespace weft::sdp {
 
 // Data that waits goes first. The Write and RdmaWrCompl need a place in the queue each.
 bool Session::may_write() const {
-  return writable() && !send_.waiting() && in_send_queue_ + 2 <= kSendQueue &&
-         connection_->may_write();
+  return writable() && !send_.waiting() && queue_pair_.places() >= 2 && connection_->may_write();
 }
 
 uint32_t Session::write(const std::byte* from, uint32_t bytes, uint32_t lkey) {
   if (bytes == 0 || !may_write()) return 0;
   const WriteSource::Piece piece = connection_->start_write(bytes);
-  ibv_sge sge{.addr = reinterpret_cast<uintptr_t>(from), .length = piece.length, .lkey = lkey};
-  ibv_send_wr wr{.wr_id = work_id(Work::write), .sg_list = &sge, .num_sge = 1};
-  wr.opcode = IBV_WR_RDMA_WRITE;
-  wr.send_flags = IBV_SEND_SIGNALED;
-  wr.wr.rdma = {.remote_addr = piece.to, .rkey = piece.stag};
-  if (!post(wr)) return 0;
-  ++writes_;
+  if (!queue_pair_.write({from, piece.length, lkey}, {piece.to, piece.stag})) return 0;
   Traffic::add(shown_.traffic().bytes_sent, piece.length);
   send_what_may_go();
   return piece.length;
 }
 
 bool Session::may_offer() const {
-  return !broken() && !readable() && !reads_.under_way() && in_send_queue_ < kSendQueue &&
+  return !broken() && !readable() && !reads_.under_way() && queue_pair_.has_place() &&
          connection_->may_send_sink_avail();
 }
 
