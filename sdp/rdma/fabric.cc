@@ -412,8 +412,8 @@ void Fabric::close(const std::shared_ptr<Session>& session) {
     const std::lock_guard lock{session->lock};
     session->poll();
     // Behind an end it would be another error for the peer.
-    if (!session->received().empty()) session->abort();
-    session->end_sending();
+    if (!session->in().received().empty()) session->abort();
+    session->out().end_sending();
     session->want(false);
     session->on_news = [this, id = session->id()] {
       loop_.post([this, id] {
@@ -432,8 +432,8 @@ void Fabric::go_on_closing(Kept& kept) {
   session.poll();
   (void)session.rest();
   // Nobody will read it, and the peer should know.
-  if (session.readable()) session.abort();
-  if (session.has_said_all()) note_said_all(kept);
+  if (session.in().readable()) session.abort();
+  if (session.out().has_said_all()) note_said_all(kept);
   if (session.gone()) {
     destroy(kept);
   } else if (session.finished() && !std::exchange(kept.leaving, true)) {
@@ -481,7 +481,7 @@ bool Fabric::all_sent() {
     Session& session = *i.second.session;
     const std::lock_guard lock{session.lock};
     session.poll();
-    return session.has_sent_all();
+    return session.out().has_sent_all();
   });
 }
 

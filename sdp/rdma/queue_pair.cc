@@ -24,6 +24,11 @@ void QueuePair::destroy_id() {
   id_ = nullptr;
 }
 
+Verbs<ibv_mr> QueuePair::lend(const std::byte* memory, size_t bytes, int access) const {
+  if (id_ == nullptr) return nullptr;
+  return Verbs<ibv_mr>{ibv_reg_mr(id_->pd, const_cast<std::byte*>(memory), bytes, access)};
+}
+
 bool QueuePair::post_receive(const Local& buffer, uint8_t number) {
   ibv_sge sge{
       .addr = reinterpret_cast<uintptr_t>(buffer.at), .length = buffer.length, .lkey = buffer.key};

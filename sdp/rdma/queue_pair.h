@@ -42,6 +42,9 @@ class QueuePair {
   // No request completes behind it. The identifier stays.
   void destroy();
   void destroy_id();
+  // Memory of the program's, for the adapter. Nothing without an identifier, or if the adapter
+  // refuses it.
+  Verbs<ibv_mr> lend(const std::byte* memory, size_t bytes, int access) const;
   // Nothing without an identifier.
   ibv_pd* pd() const { return id_ != nullptr ? id_->pd : nullptr; }
 

@@ -52,7 +52,7 @@ void Epolled::noted(int epoll, int operation, int fd, const epoll_event& event) 
 
 // Of an end the kernel alone tells.
 bool Epolled::may_put_off(int operation, const epoll_event& event) const {
-  if (session_.ended() || session_.broken()) return false;
+  if (session_.in().ended() || session_.broken()) return false;
   switch (operation) {
     case EPOLL_CTL_DEL:
       return !wanted_.is || is_level(wanted_.event.events);
@@ -95,7 +95,7 @@ uint32_t Epolled::ready() const {
   if (!wanted_.is) return 0;
   const uint32_t asked = wanted_.event.events;
   uint32_t found = 0;
-  if (session_.shows_data()) found |= asked & kIn;
+  if (session_.in().shows_data()) found |= asked & kIn;
   // Edges of room are the kernel's to tell.
   if ((asked & EPOLLET) == 0 && mirror_.open() && !mirror_.hides_room()) found |= asked & kOut;
   return found;
@@ -108,7 +108,7 @@ void Epolled::list_if_ready() {
 
 void Epolled::shown() {
   if (!put_off_) return;
-  if (session_.ended() || session_.broken()) {
+  if (session_.in().ended() || session_.broken()) {
     bring_up();
   } else {
     list_if_ready();
@@ -117,7 +117,8 @@ void Epolled::shown() {
 
 bool Epolled::tells_without_token() {
   if (set_ == nullptr || plain_ || age_ != set_->age()) return false;
-  if (!session_.shows_data() || session_.ended() || session_.broken() || mirror_.hides_room()) {
+  if (!session_.in().shows_data() || session_.in().ended() || session_.broken() ||
+      mirror_.hides_room()) {
     return false;
   }
   if (!listed_) listed_ = set_->put(age_, fd_);
@@ -132,7 +133,7 @@ Epolled::Collected Epolled::collect(uint64_t age, EpollSet& set, epoll_event& ev
   event.events = ready();
   if (event.events == 0) return {};
   if ((wanted_.event.events & EPOLLET) != 0) {
-    const uint64_t pushed = session_.received().pushed();
+    const uint64_t pushed = session_.in().received().pushed();
     const bool news = std::exchange(anew_, false) || pushed != told_;
     told_ = pushed;
     return {.any = news};

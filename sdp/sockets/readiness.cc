@@ -24,9 +24,9 @@ void set_buffer(int fd, int bytes) {
 bool Readiness::show(Session& session, const For& who) {
   bool more = false;
   // Whoever took it in, what has come since the last token is an edge.
-  const uint64_t pushed = session.received().pushed();
+  const uint64_t pushed = session.in().received().pushed();
   const bool edge = who.edges && pushed != told_ && tokens_ < kMostTokens;
-  const bool readable = session.shows_data() || (who.takers && session.readable());
+  const bool readable = session.in().shows_data() || (who.takers && session.in().readable());
   if (readable && (tokens_ == 0 || edge) &&
       ::send(inner_.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) {
     ++tokens_;
@@ -36,7 +36,7 @@ bool Readiness::show(Session& session, const For& who) {
   // An error is shown by another way.
   if (session.error() != 0) return more;
   const bool shows_ends = !readable || who.ends;
-  if (session.ended() && !ended_ && shows_ends) {
+  if (session.in().ended() && !ended_ && shows_ends) {
     ended_ = true;
     (void)::shutdown(inner_.get(), SHUT_WR);
     more = true;

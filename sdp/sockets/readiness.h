@@ -34,7 +34,7 @@ class Readiness {
   // Wakes who waits for urgent data, by a token.
   void show_urgent();
   // Whether show() would tell of room.
-  bool hides_room_that_is(Session& session) const { return full_ && !session.room().empty(); }
+  bool hides_room_that_is(Session& session) const { return full_ && !session.out().room().empty(); }
   void show_room();
   // Both halves have ended: there is nothing to wait for.
   void show_end();

@@ -23,8 +23,8 @@ constexpr size_t kLeastInPlace = 16 << 10;
 
 // A call with these flags finds something. One that looks ahead leaves the urgent byte where it is.
 bool Receiving::may_take(int flags) const {
-  const size_t bytes = session_.received().bytes();
-  return ((flags & MSG_PEEK) != 0 ? session_.urgent().readable(bytes) : bytes) > 0;
+  const size_t bytes = session_.in().received().bytes();
+  return ((flags & MSG_PEEK) != 0 ? session_.in().urgent().readable(bytes) : bytes) > 0;
 }
 
 void Receiving::take_low_water(int fd) {
@@ -42,7 +42,7 @@ std::optional<ssize_t> Receiving::receive(int fd, std::span<const iovec> to, int
   Handlers::Ran begun;
   Lock lock{session_.lock};
   session_.completions().called();
-  ReceiveQueue& received = session_.received();
+  ReceiveQueue& received = session_.in().received();
   Pieces pieces{to};
   const bool takes = (flags & (MSG_PEEK | MSG_TRUNC)) == 0;
   SleepsForData sleeps;
@@ -71,7 +71,7 @@ std::optional<ssize_t> Receiving::receive(int fd, std::span<const iovec> to, int
     if (pieces.wanted() == 0) break;
     if (received.empty() || !may_take(flags)) {
       // Who looks ahead gets what is offered behind an urgent byte without it.
-      if (!received.empty()) session_.take(1);
+      if (!received.empty()) session_.in().take(1);
       pieces.moved(fetch_offered(lock, takes ? rest : MutableBytes{}));
       // Meanwhile another thread may have given it away: what has come behind that is the relay's.
       if (end_.relayed()) continue;
@@ -86,9 +86,9 @@ std::optional<ssize_t> Receiving::receive(int fd, std::span<const iovec> to, int
     if (taken == Taken::interrupted) return failed(EINTR);
     faulted = taken == Taken::faulted;
     session_.process();
-    if (pieces.done() > 0 && session_.urgent().is_next()) break;
+    if (pieces.done() > 0 && session_.in().urgent().is_next()) break;
   } while (!faulted && pieces.done() < least(pieces.wanted(), flags));
-  if (!session_.shows_data() || waiting_.mirror().is_crowded()) waiting_.drop_tokens(fd);
+  if (!session_.in().shows_data() || waiting_.mirror().is_crowded()) waiting_.drop_tokens(fd);
   waiting_.keep_going();
   if (faulted && pieces.done() == 0) return failed(EFAULT);
   return static_cast<ssize_t>(pieces.done());
@@ -96,19 +96,21 @@ std::optional<ssize_t> Receiving::receive(int fd, std::span<const iovec> to, int
 
 // Copies what was received, up to an urgent byte.
 Receiving::Taken Receiving::take(Lock& lock, Pieces& to, int flags, const Handlers::Ran& begun) {
-  const ReceiveQueue& received = session_.received();
-  while (!to.all_done() && !received.empty() && !(to.done() > 0 && session_.urgent().is_next())) {
-    if (session_.urgent().is_left_out()) {
+  const ReceiveQueue& received = session_.in().received();
+  while (!to.all_done() && !received.empty() &&
+         !(to.done() > 0 && session_.in().urgent().is_next())) {
+    if (session_.in().urgent().is_left_out()) {
       if (!urgent_.leave_out(lock, begun)) return Taken::interrupted;
       continue;
     }
-    const Bytes front = received.front().first(session_.urgent().until(received.front().size()));
+    const Bytes front =
+        received.front().first(session_.in().urgent().until(received.front().size()));
     const MutableBytes place = to.rest();
     const size_t n = std::min(front.size(), place.size());
     if ((flags & MSG_TRUNC) == 0 && !copy_guarded(place.data(), front.data(), n)) {
       return Taken::faulted;
     }
-    session_.take(n);
+    session_.in().take(n);
     to.moved(n);
   }
   return Taken::all_there_is;
@@ -118,17 +120,19 @@ Receiving::Taken Receiving::take(Lock& lock, Pieces& to, int flags, const Handle
 // already leaves the error to the next one.
 std::optional<ssize_t> Receiving::wait(Lock& lock, int fd, int flags, bool has_some,
                                        const Handlers::Ran& ran, SleepsForData& sleeps) {
-  const auto ready = [this, flags] { return may_take(flags) || session_.offered() > 0 || ended(); };
+  const auto ready = [this, flags] {
+    return may_take(flags) || session_.in().offered() > 0 || ended();
+  };
   for (;;) {
     if (end_.relayed()) return std::nullopt;
     if (may_take(flags)) return 1;
     const bool looked = session_.poll();
     if (may_take(flags)) return 1;
     const bool waits = end_.blocks(fd, flags);
-    if (waits && session_.offered() > 0) return 1;
+    if (waits && session_.in().offered() > 0) return 1;
     waiting_.drop_tokens(fd);
     if (ended()) {
-      const int error = has_some ? 0 : session_.take_read_error();
+      const int error = has_some ? 0 : session_.in().take_error();
       if (error != 0) waiting_.on_error_told(fd);
       return error != 0 ? failed(error) : 0;
     }
@@ -136,7 +140,7 @@ std::optional<ssize_t> Receiving::wait(Lock& lock, int fd, int flags, bool has_s
       waiting_.watch();
       if (!looked) session_.poll_behind_others();
       waiting_.keep_going();
-      if (may_take(flags) || session_.ended()) continue;
+      if (may_take(flags) || session_.in().ended()) continue;
       return failed(EAGAIN);
     }
     if (look(lock, session_, waiting_.look_time(), ready)) continue;
@@ -152,7 +156,7 @@ bool Receiving::sleep(Lock& lock, int fd, int flags, bool has_some, const Handle
   const bool takes = (flags & MSG_PEEK) == 0;
   waiting_.begin_sleep(takes);
   bool slept = true;
-  if (!may_take(flags) && session_.offered() == 0 && !session_.ended()) {
+  if (!may_take(flags) && session_.in().offered() == 0 && !session_.in().ended()) {
     lock.unlock();
     char token = 0;
     // A handler may have run while this looked, or when the lock was let go: the kernel's call
@@ -188,11 +192,11 @@ size_t Receiving::fetch_offered(Lock& lock, MutableBytes to) {
 
 // Before a call sleeps, the peer may write to its memory for a moment.
 size_t Receiving::lend(Lock& lock, int fd, int flags, MutableBytes to) {
-  if (end_.relayed() || session_.readable()) return 0;
+  if (end_.relayed() || session_.in().readable()) return 0;
   session_.poll();
-  if (session_.readable() || ended() || !end_.blocks(fd, flags)) return 0;
-  session_.ask_for_offers();
-  if (!session_.may_offer() || !offers_.now()) return 0;
+  if (session_.in().readable() || ended() || !end_.blocks(fd, flags)) return 0;
+  session_.in().ask_for_offers();
+  if (!session_.in().may_offer() || !offers_.now()) return 0;
   const size_t n = receive_written(lock, session_, waiting_.look_time(), to);
   offers_.result(n > 0);
   return n;
@@ -207,14 +211,14 @@ void Receiving::wait_for_all(Lock& lock, int fd, int flags, size_t wanted,
   const auto limit = limit_of_receives(end_.descriptor(fd));
   const auto until = limit ? Clock::now() + *limit : Clock::time_point::max();
   const auto all = [&] {
-    const UrgentMark& mark = session_.urgent();
-    const size_t bytes = mark.readable(session_.received().bytes());
+    const UrgentMark& mark = session_.in().urgent();
+    const size_t bytes = mark.readable(session_.in().received().bytes());
     return bytes >= wanted || mark.until(bytes) < bytes;
   };
   while (!end_.relayed() && !all()) {
     session_.poll();
     if (all()) return;
-    if (session_.offered() > 0) {
+    if (session_.in().offered() > 0) {
       receive_staged(lock, session_, waiting_.look_time());
       continue;
     }
@@ -227,13 +231,13 @@ void Receiving::wait_for_all(Lock& lock, int fd, int flags, size_t wanted,
 
 // With MSG_TRUNC it counts what it finds, and leaves the caller's memory alone.
 ssize_t Receiving::peek(std::span<const iovec> to, int flags) {
-  const UrgentMark& mark = session_.urgent();
+  const UrgentMark& mark = session_.in().urgent();
   const size_t skipped = mark.is_left_out() ? 1 : 0;
-  const size_t readable = mark.until(mark.readable(session_.received().bytes()));
+  const size_t readable = mark.until(mark.readable(session_.in().received().bytes()));
   const size_t found = std::min(Pieces{to}.wanted(), readable);
   if ((flags & MSG_TRUNC) != 0) return static_cast<ssize_t>(found);
   std::vector<std::byte> bytes(found);
-  (void)session_.received().peek(bytes, skipped);
+  (void)session_.in().received().peek(bytes, skipped);
   size_t copied = 0;
   for (const iovec& v : to) {
     const size_t n = std::min(v.iov_len, bytes.size() - copied);
@@ -251,7 +255,8 @@ std::optional<int> Receiving::available() {
   const std::lock_guard lock{session_.lock};
   if (!session_.poll()) session_.poll_behind_others();
   waiting_.keep_going();
-  const size_t bytes = session_.urgent().counted(session_.received().bytes() + session_.offered());
+  const size_t bytes =
+      session_.in().urgent().counted(session_.in().received().bytes() + session_.in().offered());
   return static_cast<int>(std::min<size_t>(bytes, INT32_MAX));
 }
 

@@ -44,7 +44,7 @@ class Receiving {
  private:
   using Lock = SessionLock;
   bool may_take(int flags) const;
-  bool ended() const { return session_.ended() || end_.shut_for_reading(); }
+  bool ended() const { return session_.in().ended() || end_.shut_for_reading(); }
   // `ran`: since the call began. `has_some`: it has something to return.
   std::optional<ssize_t> wait(Lock& lock, int fd, int flags, bool has_some,
                               const Handlers::Ran& ran, SleepsForData& sleeps);

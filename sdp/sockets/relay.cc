@@ -50,7 +50,7 @@ void Relay::start() {
   {
     const std::lock_guard lock{session_->lock};
     session_->step([&] { watched_ = loop_.watch(inner_.get(), events_, on_inner); });
-    session_->set_stages_by_itself(true);
+    session_->in().set_stages_by_itself(true);
     session_->want(true);
     if (watched_) session_->on_news = [this] { turn_soon(); };
   }
@@ -85,7 +85,7 @@ void Relay::turn() {
     session_->poll();
     (void)session_->rest();
   }
-  const bool nothing_left = closed_ && (!program_sends_ || !session_->writable());
+  const bool nothing_left = closed_ && (!program_sends_ || !session_->out().writable());
   if (nothing_left) return end();
   choose_events();
 }
@@ -104,7 +104,7 @@ Relay::Next Relay::next_of_program() const {
 
 void Relay::from_program() {
   while (program_sends_) {
-    const MutableBytes room = session_->room();
+    const MutableBytes room = session_->out().room();
     if (room.empty()) return;
     const Next next = next_of_program();
     const bool known = next.bytes > 0;
@@ -113,12 +113,12 @@ void Relay::from_program() {
         ::recv(inner_.get(), room.data(), most, MSG_DONTWAIT | (known ? 0 : MSG_PEEK));
     if (n > 0) {
       if (!known) continue;
-      session_->filled(static_cast<uint32_t>(n));
-      if (next.urgent) session_->mark_urgent();
+      session_->out().filled(static_cast<uint32_t>(n));
+      if (next.urgent) session_->out().mark_urgent();
       session_->process();
     } else if (n == 0) {
       program_sends_ = false;
-      session_->end_sending();
+      session_->out().end_sending();
     } else if (errno == ECONNRESET) {
       // It closed its socket with data that it had not read.
       program_sends_ = false;
@@ -130,23 +130,23 @@ void Relay::from_program() {
 }
 
 void Relay::to_program() {
-  ReceiveQueue& received = session_->received();
+  ReceiveQueue& received = session_->in().received();
   while (!received.empty()) {
-    const UrgentMark& mark = session_->urgent();
+    const UrgentMark& mark = session_->in().urgent();
     const bool urgent = mark.is_next();
     // What the program has read by MSG_OOB is left out.
     const bool passed = mark.is_left_out() && !mark.waits();
     const Bytes front = received.front();
     const Bytes bytes = front.first(urgent ? 1 : mark.until(front.size()));
     if (!program_reads_ || passed) {
-      session_->take(bytes.size());
+      session_->in().take(bytes.size());
       continue;
     }
     const int how = urgent && mark.waits() ? MSG_OOB : 0;
     const ssize_t n =
         ::send(inner_.get(), bytes.data(), bytes.size(), how | MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n > 0) {
-      session_->take(static_cast<size_t>(n));
+      session_->in().take(static_cast<size_t>(n));
       session_->process();
     } else if (errno == EPIPE || errno == ECONNRESET) {
       program_reads_ = false;
@@ -155,7 +155,7 @@ void Relay::to_program() {
       return;
     }
   }
-  if (session_->at_end() && !std::exchange(told_end_, true)) {
+  if (session_->in().at_end() && !std::exchange(told_end_, true)) {
     (void)::shutdown(inner_.get(), SHUT_WR);
   }
 }
@@ -173,8 +173,8 @@ void Relay::choose_events() {
   uint32_t events = 0;
   const std::lock_guard lock{session_->lock};
   // Its end is read behind its bytes: EPOLLRDHUP would tell of it again and again before.
-  if (program_sends_ && !session_->room().empty()) events |= EPOLLIN;
-  if (!session_->received().empty()) events |= EPOLLOUT;
+  if (program_sends_ && !session_->out().room().empty()) events |= EPOLLIN;
+  if (!session_->in().received().empty()) events |= EPOLLOUT;
   if (events != events_) loop_.change(inner_.get(), events_ = events);
 }
 

@@ -61,7 +61,7 @@ class Sending::Call {
 
   bool is_urgent() const { return (flags_ & MSG_OOB) != 0; }
   bool blocks() const { return end_.blocks(fd_, flags_); }
-  bool has_room_or_end() { return !session_.room().empty() || !session_.writable(); }
+  bool has_room_or_end() { return !session_.out().room().empty() || !session_.out().writable(); }
   std::optional<ssize_t> go_on_relayed();
   bool write_to_peer(Bytes rest);
   bool lend_to_peer(Bytes rest);
@@ -100,17 +100,17 @@ std::optional<ssize_t> Sending::send(int fd, std::span<const iovec> from, int fl
 
 std::optional<ssize_t> Sending::Call::run() {
   session_.completions().called();
-  if (large_ && session_.pipelined()) session_.poll();
+  if (large_ && session_.out().pipelined()) session_.poll();
   // A call of no bytes fails behind the end, too.
   if (pieces_.wanted() == 0) {
     session_.poll();
-    if (!session_.writable()) return fail_at_end();
+    if (!session_.out().writable()) return fail_at_end();
   }
   for (Bytes rest = pieces_.rest(); !rest.empty() && !faulted_; rest = pieces_.rest()) {
     if (pieces_.done() == 0) ran_.begin_anew();
     if (end_.relayed()) return go_on_relayed();
     if (rest.size() >= chooser_.least() && (write_to_peer(rest) || lend_to_peer(rest))) continue;
-    if (!session_.room().empty()) {
+    if (!session_.out().room().empty()) {
       copy(rest);
       continue;
     }
@@ -134,7 +134,7 @@ std::optional<ssize_t> Sending::Call::go_on_relayed() {
 
 // True if the rest was tried so, whatever has become of it.
 bool Sending::Call::write_to_peer(Bytes rest) {
-  if (!may_lend_ || !session_.may_write() || !blocks()) return false;
+  if (!may_lend_ || !session_.out().may_write() || !blocks()) return false;
   const uint32_t n = send_written(lock_, session_, waiting_.look_time(), rest);
   may_lend_ = n > 0;
   written_ = written_ || may_lend_;
@@ -147,17 +147,17 @@ bool Sending::Call::lend_to_peer(Bytes rest) {
   const uint32_t n = send_in_place(lock_, session_, waiting_.look_time(), rest);
   // The peer is elsewhere: the rest of the call is copied, or it might never end.
   // One that offers a buffer instead is there.
-  in_place_ = n == rest.size() || (may_lend_ && session_.may_write());
+  in_place_ = n == rest.size() || (may_lend_ && session_.out().may_write());
   pieces_.moved(n);
   return true;
 }
 
 void Sending::Call::copy(Bytes rest) {
-  const MutableBytes room = session_.room();
+  const MutableBytes room = session_.out().room();
   const size_t n = std::min(room.size(), rest.size());
   faulted_ = !copy_guarded(room.data(), rest.data(), n);
   if (faulted_) return;
-  session_.filled(static_cast<uint32_t>(n));
+  session_.out().filled(static_cast<uint32_t>(n));
   copied_ = true;
   pieces_.moved(n);
   if (n == room.size() && !(pieces_.all_done() && is_urgent())) session_.process();
@@ -165,8 +165,8 @@ void Sending::Call::copy(Bytes rest) {
 
 Sending::Call::Wait Sending::Call::wait_for_room() {
   const bool looked = session_.poll();
-  if (!session_.room().empty()) return Wait::over;
-  if (!session_.writable()) return Wait::at_end;
+  if (!session_.out().room().empty()) return Wait::over;
+  if (!session_.out().writable()) return Wait::at_end;
   if (!blocks()) {
     waiting_.watch();
     if (!looked) session_.poll_behind_others();
@@ -214,12 +214,13 @@ ssize_t Sending::Call::fail_at_end() {
 
 ssize_t Sending::Call::finish() {
   const size_t done = pieces_.done();
-  if (is_urgent() && done > 0) session_.mark_urgent();
+  if (is_urgent() && done > 0) session_.out().mark_urgent();
   session_.process();
   session_.poll();
   waiting_.keep_going();
   // Whoever waits for room next finds what this call has left.
-  if (waiting_.watched() && !end_.relayed() && session_.room().empty() && session_.writable()) {
+  if (waiting_.watched() && !end_.relayed() && session_.out().room().empty() &&
+      session_.out().writable()) {
     waiting_.hide_room(fd_);
   }
   if (large_ && pieces_.all_done() && !written_) {
@@ -270,8 +271,8 @@ std::optional<Sending::Queued> Sending::queued() {
   const std::lock_guard lock{session_.lock};
   session_.poll();
   waiting_.keep_going();
-  return Queued{.all = static_cast<int>(session_.unacknowledged()),
-                .unsent = static_cast<int>(session_.unsent())};
+  return Queued{.all = static_cast<int>(session_.out().unacknowledged()),
+                .unsent = static_cast<int>(session_.out().unsent())};
 }
 
 void Sending::set_threshold(ZcopyThreshold threshold) {

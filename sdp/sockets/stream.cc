@@ -79,7 +79,7 @@ void Stream::on_inner(uint32_t events) {
   if ((events & (EPOLLHUP | EPOLLERR)) != 0 && !end_.drop_closed()) return end();
   if ((events & EPOLLRDHUP) != 0) {
     const std::lock_guard lock{session_->lock};
-    session_->end_sending();
+    session_->out().end_sending();
     session_->process();
     session_->poll();
     waiting_.keep_going();
@@ -100,7 +100,7 @@ void Stream::linger(std::chrono::seconds most) {
   const Handlers::Ran ran;
   const auto until = std::chrono::steady_clock::now() + most;
   SessionLock lock{session_->lock};
-  while (!end_.relayed() && !session_->has_said_all() && !ran.any() &&
+  while (!end_.relayed() && !session_->out().has_said_all() && !ran.any() &&
          std::chrono::steady_clock::now() < until) {
     session_->sleep(lock, kSignals);
   }
@@ -144,10 +144,10 @@ bool Stream::shutdown(int fd, int how) {
       waiting_.mirror().show_room();
       end_.put_byte(fd);
     }
-    session_->end_sending();
+    session_->out().end_sending();
   }
   if (how == SHUT_RD || how == SHUT_RDWR) end_.shut_reading();
-  if (end_.shut_for_reading() && end_.shut_for_writing()) session_->refuse_data();
+  if (end_.shut_for_reading() && end_.shut_for_writing()) session_->in().refuse_data();
   session_->process();
   session_->poll();
   waiting_.keep_going();
@@ -170,8 +170,8 @@ int Stream::tcp_state() {
   const std::lock_guard lock{session_->lock};
   session_->poll();
   if (is_over()) return TCP_CLOSE;
-  if (session_->got_end()) return session_->ending() ? TCP_LAST_ACK : TCP_CLOSE_WAIT;
-  return session_->ending() ? TCP_FIN_WAIT2 : TCP_ESTABLISHED;
+  if (session_->in().got_end()) return session_->out().ending() ? TCP_LAST_ACK : TCP_CLOSE_WAIT;
+  return session_->out().ending() ? TCP_FIN_WAIT2 : TCP_ESTABLISHED;
 }
 
 void Stream::relay_from_now(int fd) {

@@ -17,12 +17,12 @@ std::optional<ssize_t> UrgentData::receive(int fd, std::span<const iovec> to, in
   session_.completions().called();
   if (end_.relayed()) return std::nullopt;
   if (!session_.poll()) session_.poll_behind_others();
-  UrgentMark& mark = session_.urgent();
+  UrgentMark& mark = session_.in().urgent();
   if (!mark.waits() || mark.in_line()) return failed(EINVAL);
   if (session_.error() != 0) return failed(ENOTCONN);
   const std::byte byte = mark.byte();
   if ((flags & MSG_PEEK) == 0) mark.read();
-  if (!session_.shows_data()) waiting_.drop_tokens(fd);
+  if (!session_.in().shows_data()) waiting_.drop_tokens(fd);
   waiting_.keep_going();
   const auto place =
       std::find_if(to.begin(), to.end(), [](const iovec& v) { return v.iov_len > 0; });
@@ -37,14 +37,14 @@ bool UrgentData::leave_out(SessionLock& lock, const Handlers::Ran& ran) {
   lock.unlock();
   lock.lock();
   if (ran.interrupts()) return false;
-  if (session_.urgent().is_left_out()) session_.take(1);
+  if (session_.in().urgent().is_left_out()) session_.in().take(1);
   waiting_.show_urgent();
   return true;
 }
 
 void UrgentData::set_in_line(int fd, bool in_line) {
   const std::lock_guard lock{session_.lock};
-  session_.urgent().set_in_line(in_line);
+  session_.in().urgent().set_in_line(in_line);
   if (end_.relayed()) return put_in_line(end_.descriptor(fd));
   waiting_.keep_going();
 }
@@ -54,11 +54,11 @@ void UrgentData::take_in_line() {
   socklen_t size = sizeof on;
   if (real().getsockopt(shadow_, SOL_SOCKET, SO_OOBINLINE, &on, &size) != 0) return;
   const std::lock_guard lock{session_.lock};
-  session_.urgent().set_in_line(on != 0);
+  session_.in().urgent().set_in_line(on != 0);
 }
 
 void UrgentData::put_in_line(int fd) {
-  const int on = session_.urgent().in_line() ? 1 : 0;
+  const int on = session_.in().urgent().in_line() ? 1 : 0;
   (void)real().setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);
 }
 
@@ -67,7 +67,7 @@ std::optional<bool> UrgentData::at_mark() {
   const std::lock_guard lock{session_.lock};
   if (!session_.poll()) session_.poll_behind_others();
   waiting_.keep_going();
-  return session_.urgent().is_next();
+  return session_.in().urgent().is_next();
 }
 
 // The mirror may be readable by nothing but an urgent byte.
@@ -75,10 +75,10 @@ std::optional<UrgentData::Polled> UrgentData::polled(int fd) {
   if (end_.relayed()) return std::nullopt;
   const std::lock_guard lock{session_.lock};
   if (end_.relayed()) return std::nullopt;
-  const bool over = session_.ended() || end_.shut_for_reading();
-  const bool readable = session_.shows_data() || over;
+  const bool over = session_.in().ended() || end_.shut_for_reading();
+  const bool readable = session_.in().shows_data() || over;
   if (!readable) waiting_.drop_tokens(fd);
-  return Polled{.readable = readable, .urgent = session_.urgent().waits()};
+  return Polled{.readable = readable, .urgent = session_.in().urgent().waits()};
 }
 
 }  // namespace weft::sdp

@@ -52,8 +52,8 @@ void Waiting::on_news() {
 // The mirror shows what is, and completions are taken when there is need. A thread that looks
 // before it sleeps says itself when it sleeps.
 void Waiting::show_and_want() {
-  session_.want((watched_ && (!looked_at_ || signals_)) || sleepers_ > 0 || session_.unsent() > 0 ||
-                session_.busy());
+  session_.want((watched_ && (!looked_at_ || signals_)) || sleepers_ > 0 ||
+                session_.out().unsent() > 0 || session_.busy());
   show_urgent();
   if (watched_ || sleepers_ > 0) show_state();
 }
@@ -89,7 +89,7 @@ void Waiting::end_sleep(bool takes) {
 
 void Waiting::watch() {
   watched_ = true;
-  session_.set_stages_by_itself(true);
+  session_.in().set_stages_by_itself(true);
 }
 
 void Waiting::about_to_wait(int fd, bool for_end) {
@@ -99,7 +99,7 @@ void Waiting::about_to_wait(int fd, bool for_end) {
     if (end_.relayed()) return;
     if (for_end) asks_for_end_ = true;
     watch();
-    if (session_.room().empty() && session_.writable()) hide_room(fd);
+    if (session_.out().room().empty() && session_.out().writable()) hide_room(fd);
     keep_going();
   }
   // Who asks without waiting is not to find a connection that is good, and is not.
@@ -116,7 +116,7 @@ bool Waiting::look_for_news() {
   const std::unique_lock lock{session_.lock, std::try_to_lock};
   if (!lock.owns_lock() || !end_.direct()) return false;
   const bool news =
-      session_.shows_data() || session_.ended() || mirror_.hides_room_that_is(session_);
+      session_.in().shows_data() || session_.in().ended() || mirror_.hides_room_that_is(session_);
   show_urgent();
   if (news) show_state();
   return news;
@@ -154,7 +154,7 @@ void Waiting::on_error_told(int fd) {
 }
 
 void Waiting::show_urgent() {
-  const UrgentMark& mark = session_.urgent();
+  const UrgentMark& mark = session_.in().urgent();
   if (!urgent_.is_news(mark) || !end_.direct()) return;
   const bool polled = asks_for_urgent_ && mirror_.open();
   const int fd = end_.any_descriptor();
@@ -171,7 +171,7 @@ void Waiting::take_owner(int fd) {
   const std::lock_guard lock{session_.lock};
   if (end_.relayed()) return;
   session_.poll();
-  urgent_.signal(session_.urgent());
+  urgent_.signal(session_.in().urgent());
   signals_ = true;
   watch();
   keep_going();
@@ -229,7 +229,7 @@ bool Waiting::urgent_waits_for_poll() {
   if (!asks_for_urgent_) asks_for_urgent_ = true;
   if (!UrgentShown::any() || end_.relayed()) return false;
   const std::lock_guard lock{session_.lock};
-  return session_.urgent().waits();
+  return session_.in().urgent().waits();
 }
 
 void Waiting::show_to_peer_here(SessionLock& lock) {
