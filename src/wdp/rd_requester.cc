@@ -1,53 +1,25 @@
 #include "wdp/rd_requester.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <new>
 #include <utility>
 
-#include "base/guarded.h"
 #include "wdp/multicast.h"
-#include "wdp/pieces.h"
-#include "wire/rdmap_messages.h"
+#include "wdp/rd_request.h"
 
 namespace weft::wdp {
 
 using wire::Opcode;
 using wire::WdpData;
 using wire::WdpResponse;
-using work::Access;
 using work::Operation;
 using work::SendWqe;
 using work::Status;
 
 namespace {
 
-bool has_immediate(Operation op) {
-  return op == Operation::send_immediate || op == Operation::write_immediate;
-}
-
-// Bytes behind the headers of all segments of the request.
-uint32_t message_length(const SendWqe& w) {
-  return work::is_atomic(w.operation) ? uint32_t{wire::AtomicRequest::kSize} : w.length;
-}
-
 bool is_queue_pair(const UdDestination& to) {
   return wire::is_queue_pair(index_of(to.qpn)) && !is_multicast(to.path.to.address);
-}
-
-Status status_of(WdpResponse::Code code) {
-  switch (code) {
-    case WdpResponse::Code::not_ready:
-    case WdpResponse::Code::key:
-      return Status::remote_invalid_rd_request;
-    case WdpResponse::Code::length:
-      return Status::remote_invalid_request;
-    case WdpResponse::Code::access:
-      return Status::remote_access;
-    default:
-      return Status::remote_operation;
-  }
 }
 
 }  // namespace
@@ -195,78 +167,14 @@ bool RdRequester::begin_message(Flow& flow) {
   return true;
 }
 
-WdpData RdRequester::header(const Flow& flow, const SendWqe& w) const {
-  const uint32_t length = message_length(w);
-  WdpData d{.flags = {.immediate = has_immediate(w.operation)},
-            .didx = flow.didx,
-            .sidx = index_of(parameters_.own_qpn),
-            .msn = flow.sent.back().msn,
-            .mo = MessageOffset{flow.offset},
-            .mlen = length,
-            .last = length - flow.offset <= flow.stride,
-            .flow_open = flow.opening,
-            .wants_response = true,
-            .stride = flow.stride,
-            .imm_or_read = has_immediate(w.operation) ? w.immediate : 0};
-  switch (w.operation) {
-    case Operation::write:
-    case Operation::write_immediate:
-      d.opcode = Opcode::write;
-      d.write_se = w.solicited && d.flags.immediate;
-      d.stag = w.remote_stag;
-      d.to = w.remote_to + flow.offset;
-      break;
-    case Operation::read:
-      d.opcode = Opcode::read_request;
-      d.last = true;
-      d.stag = w.remote_stag;
-      d.to = w.remote_to;
-      break;
-    case Operation::fetch_add:
-    case Operation::compare_swap:
-      d.opcode = Opcode::atomic_request;
-      break;
-    default: {
-      d.opcode = w.solicited ? Opcode::send_se : Opcode::send;
-      const QKey key = consumer_.destination(w).key(parameters_.q_key);
-      d.to = TaggedOffset{uint64_t{key.value()} << 32};
-      break;
-    }
-  }
-  return d;
-}
-
-// False: memory of the request is not there.
-bool RdRequester::write_payload(SendWqe& w, const WdpData& d, std::byte* at) {
-  if (w.operation == Operation::read) {
-    wire::WdpReadRange{.length = w.length}.encode(at);
-    return true;
-  }
-  if (work::is_atomic(w.operation)) {
-    const bool add = w.operation == Operation::fetch_add;
-    using Code = wire::AtomicRequest::Code;
-    wire::AtomicRequest{.code = add ? Code::fetch_add : Code::compare_swap,
-                        .request_id = d.msn.value(),
-                        .stag = w.remote_stag,
-                        .to = w.remote_to,
-                        .add_swap = add ? w.compare_add : w.swap,
-                        .add_swap_mask = add ? 0 : ~uint64_t{0},
-                        .compare = add ? 0 : w.compare_add,
-                        .compare_mask = add ? 0 : ~uint64_t{0}}
-        .encode(at);
-    return true;
-  }
-  PieceList pieces;
-  if (!local_pieces(consumer_.memory(), w, d.mo.value(), d.payload_size(), Access::local_read,
-                    pieces)
-           .ok()) {
-    return false;
-  }
-  for (const IoVec& v : pieces.pieces()) {
-    if (!copy_guarded(at, v.iov_base, v.iov_len)) return false;
-    at += v.iov_len;
-  }
-  return true;
+// The one that is next.
+RdSegment RdRequester::segment(const Flow& flow) const {
+  return {.didx = flow.didx,
+          .sidx = index_of(parameters_.own_qpn),
+          .msn = flow.sent.back().msn,
+          .offset = flow.offset,
+          .stride = flow.stride,
+          .opens = flow.opening};
 }
 
 // False: the channel has no room.
@@ -274,7 +182,7 @@ bool RdRequester::put_segment(Flow& flow) {
   SendWqe& w = queue_.at(flow.sent.back().request);
   const bool first = flow.offset == 0;
   if (first) flow.opening = flow.opens;
-  WdpData d = header(flow, w);
+  WdpData d = request_header(w, segment(flow), consumer_.destination(w), parameters_.q_key);
   if (!flow.channel->has_room(d.payload_size())) {
     flow.channel->want_room(parameters_.client);
     return false;
@@ -285,7 +193,7 @@ bool RdRequester::put_segment(Flow& flow) {
     d.imm_or_read = d.msn.value();
     d.encode(at - WdpData::kSize);
   }
-  if (!write_payload(w, d, at)) {
+  if (!write_request(consumer_.memory(), w, d, at)) {
     flow.channel->take_back(d, first);
     const auto last = std::prev(flow.sent.end());
     if (first) {
@@ -310,15 +218,7 @@ void RdRequester::message_said(Flow& flow) {
 
 // The message whose segments are under way is given up.
 void RdRequester::end_message(Flow& flow) {
-  WdpData end{.didx = flow.didx,
-              .sidx = index_of(parameters_.own_qpn),
-              .msn = flow.sent.back().msn,
-              .mo = MessageOffset{flow.offset},
-              .last = true,
-              .flow_open = flow.opening,
-              .wants_response = true,
-              .opcode = Opcode::terminate,
-              .stride = flow.stride};
+  WdpData end = message_end(segment(flow));
   flow.channel->send(end, false);
   message_said(flow);
 }
@@ -419,9 +319,7 @@ void RdRequester::take(RdChannel& channel, const WdpData& d, Bytes payload) {
   Flow* const flow = find(channel, d.sidx);
   if (flow == nullptr) return;
   if (d.is_end()) return flow->response.reset();
-  const bool atomic = d.opcode == Opcode::atomic_response;
-  const Msn msn{atomic ? wire::AtomicResponse::parse(payload.data()).request_id
-                       : d.read_id().value()};
+  const Msn msn = answered_request(d, payload);
   // All segments are of one request.
   if (d.mo == MessageOffset{}) flow->response = msn;
   if (flow->response != msn) return;
@@ -433,24 +331,9 @@ void RdRequester::take(RdChannel& channel, const WdpData& d, Bytes payload) {
   }
   if (flow->partial && at + 1 == flow->sent.end()) return;
   SendWqe& w = queue_.at(at->request);
-  if (atomic ? !work::is_atomic(w.operation)
-             : w.operation != Operation::read || d.mlen != w.length) {
-    return;
-  }
+  if (!answers(d, w)) return;
   consumer_.wants_turn();
-  std::array<std::byte, work::kAtomicBytes> original;
-  if (atomic) {
-    // Bytes as this host has them: the target is a number of the other one's (spec/rdmap 1.7).
-    const uint64_t value = wire::AtomicResponse::parse(payload.data()).original;
-    std::memcpy(original.data(), &value, sizeof value);
-    payload = original;
-  }
-  PieceList places;
-  const uint32_t offset = atomic ? 0 : d.mo.value();
-  if (!local_pieces(consumer_.memory(), w, offset, static_cast<uint32_t>(payload.size()),
-                    Access::local_write, places)
-           .ok() ||
-      !place(payload, places)) {
+  if (!place_answer(consumer_.memory(), w, d, payload)) {
     // The peer goes on with it: until its end it is one of those that may be unanswered.
     if (!d.last) {
       flow->abandoned.push_back(msn);
@@ -510,13 +393,8 @@ void RdRequester::settle(Flow& flow) {
 // A message of nothing: the peer waits for none that it has refused, or no answer is wanted any
 // more (spec/wdp-rd 6.3).
 void RdRequester::say_end(const Flow& flow, bool opens) {
-  WdpData end{.didx = flow.didx,
-              .sidx = index_of(parameters_.own_qpn),
-              .last = true,
-              .flow_open = opens,
-              .wants_response = true,
-              .opcode = Opcode::terminate,
-              .stride = 1};
+  WdpData end = message_end(
+      {.didx = flow.didx, .sidx = index_of(parameters_.own_qpn), .stride = 1, .opens = opens});
   flow.channel->send(end, true);
 }
 

@@ -21,6 +21,7 @@
 #include "wdp/rd_channel.h"
 #include "wdp/rd_consumer.h"
 #include "wdp/rd_limits.h"
+#include "wdp/rd_request.h"
 #include "wire/wdp_messages.h"
 
 namespace weft::wdp {
@@ -113,8 +114,7 @@ class RdRequester {
   bool choose_stride(Flow& flow);
   bool begin_message(Flow& flow);
   bool put_segment(Flow& flow);
-  wire::WdpData header(const Flow& flow, const work::SendWqe& w) const;
-  bool write_payload(work::SendWqe& w, const wire::WdpData& d, std::byte* at);
+  RdSegment segment(const Flow& flow) const;
   void end_message(Flow& flow);
   void message_said(Flow& flow);
   void say_end(const Flow& flow, bool opens);
