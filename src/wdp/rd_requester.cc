@@ -36,12 +36,12 @@ bool RdRequester::ready(Time now) {
   if (!held_ && next_ < queue_.tail() && !(queue_.at(next_).fence && reads_ > 0)) return true;
   bool any = false;
   busy_.for_each([&](const Flow& f) {
-    if (f.pause || f.idle()) {
+    if (f.pause || f.requests.idle()) {
       any = true;
     } else if (f.wait_until != Time{}) {
       any |= now >= f.wait_until;
     } else {
-      any |= !blocked_ && (f.partial || !f.waiting.empty());
+      any |= !blocked_ && f.requests.has_more();
     }
   });
   return any;
@@ -76,7 +76,7 @@ void RdRequester::dispatch() {
     const UdDestination& to = consumer_.destination(w);
     const bool found = is_queue_pair(to);
     Flow* const to_there = found ? &flow_to(to) : nullptr;
-    if (found) to_there->waiting.push_back(next_);
+    if (found) to_there->requests.add(next_);
     if (work::has_response(w.operation)) ++reads_;
     if (!found) {
       finish(next_, Status::remote_invalid_rd_request);
@@ -131,58 +131,48 @@ bool RdRequester::find_channel(Flow& flow, Time now) {
 }
 
 void RdRequester::send(Flow& flow, Time now) {
-  if (flow.idle()) return settle(flow);
+  if (flow.requests.idle()) return settle(flow);
   if (flow.pause) flow.wait_until = now + *std::exchange(flow.pause, {});
   if (now < flow.wait_until) return;
   flow.wait_until = Time{};
   if (!find_channel(flow, now)) return;
-  while (flow.partial || !flow.waiting.empty()) {
-    if (!flow.partial && !begin_message(flow)) return;
+  while (flow.requests.has_more()) {
+    if (!flow.requests.partial() && !begin_message(flow)) return;
     if (!put_segment(flow)) return;
   }
 }
 
-// False: the message is long, and how it is to be cut is not known yet.
-bool RdRequester::choose_stride(Flow& flow) {
-  const SendWqe& w = queue_.at(flow.waiting.front());
-  flow.stride = wire::wdp_stride(flow.channel->segment_room(flow.room.most, flow.room.certain));
+// None: the message is long, and how it is to be cut is not known yet.
+std::optional<uint16_t> RdRequester::stride(const Flow& flow, const SendWqe& w) {
+  const size_t room = flow.channel->segment_room(flow.room.most, flow.room.certain);
+  const uint16_t stride = wire::wdp_stride(room);
   const bool is_read = w.operation == Operation::read;
-  if (is_read || message_length(w) <= flow.stride || !flow.channel->finds_path()) return true;
+  if (is_read || message_length(w) <= stride || !flow.channel->finds_path()) return stride;
   flow.channel->want_room(parameters_.client);
-  return false;
+  return std::nullopt;
 }
 
 // False: the next one has to wait.
 bool RdRequester::begin_message(Flow& flow) {
-  if (!choose_stride(flow)) return false;
-  const SendWqe& w = queue_.at(flow.waiting.front());
-  if (work::has_response(w.operation)) {
-    if (flow.reads >= kFlowReads) return false;
-  }
-  flow.sent.push_back({Msn{}, flow.waiting.front()});
-  if (work::has_response(w.operation)) ++flow.reads;
-  flow.waiting.pop_front();
-  flow.partial = true;
-  flow.offset = 0;
-  return true;
+  const SendWqe& w = queue_.at(flow.requests.next());
+  const auto cut = stride(flow, w);
+  return cut && flow.requests.begin(*cut, work::has_response(w.operation));
 }
 
-// The one that is next.
+// The next one of the message that is under way.
 RdSegment RdRequester::segment(const Flow& flow) const {
-  return {.didx = flow.didx,
-          .sidx = index_of(parameters_.own_qpn),
-          .msn = flow.sent.back().msn,
-          .offset = flow.offset,
-          .stride = flow.stride,
-          .opens = flow.opening};
+  RdSegment next = flow.requests.segment();
+  next.didx = flow.didx;
+  next.sidx = index_of(parameters_.own_qpn);
+  return next;
 }
 
 // False: the channel has no room.
 bool RdRequester::put_segment(Flow& flow) {
-  SendWqe& w = queue_.at(flow.sent.back().request);
-  const bool first = flow.offset == 0;
-  if (first) flow.opening = flow.opens;
-  WdpData d = request_header(w, segment(flow), consumer_.destination(w), parameters_.q_key);
+  SendWqe& w = queue_.at(flow.requests.current());
+  const RdSegment next = segment(flow);
+  const bool first = next.offset == 0;
+  WdpData d = request_header(w, next, consumer_.destination(w), parameters_.q_key);
   if (!flow.channel->has_room(d.payload_size())) {
     flow.channel->want_room(parameters_.client);
     return false;
@@ -195,32 +185,23 @@ bool RdRequester::put_segment(Flow& flow) {
   }
   if (!write_request(consumer_.memory(), w, d, at)) {
     flow.channel->take_back(d, first);
-    const auto last = std::prev(flow.sent.end());
     if (first) {
-      flow.partial = false;
+      flow.requests.drop_message();
     } else {
       end_message(flow);
     }
-    finish(flow, last, Status::local_protection);
+    finish(flow, flow.requests.take_current(), Status::local_protection);
     return true;
   }
-  flow.sent.back().msn = d.msn;
-  if (first && d.flow_open) flow.opened = d.msn;
-  flow.offset += d.payload_size();
-  if (d.last) message_said(flow);
+  flow.requests.said(d);
   return true;
-}
-
-void RdRequester::message_said(Flow& flow) {
-  flow.partial = false;
-  if (flow.opening) flow.opens = flow.refused = false;
 }
 
 // The message whose segments are under way is given up.
 void RdRequester::end_message(Flow& flow) {
   WdpData end = message_end(segment(flow));
   flow.channel->send(end, false);
-  message_said(flow);
+  flow.requests.end_message();
 }
 
 // --- what peers say
@@ -237,121 +218,74 @@ void RdRequester::answered(RdChannel& channel, const WdpResponse& r) {
     return;
   }
   if (r.code == Code::ack) return acknowledged(*flow, r.msn);
-  const auto at = std::find_if(flow->sent.begin(), flow->sent.end(),
-                               [&](const Sent& s) { return s.msn == r.msn; });
-  if (at == flow->sent.end()) {
-    if (r.code != Code::rnr) (void)forget_abandoned(*flow, r.msn);
+  const auto at = flow->requests.find(r.msn);
+  if (!at) {
+    if (r.code != Code::rnr) forget_abandoned(*flow, r.msn);
     return;
   }
-  // One that has no number yet is not what a peer speaks of.
-  if (flow->partial && flow->offset == 0 && at + 1 == flow->sent.end()) return;
-  if (r.code == Code::rnr) {
-    return refused(*flow, at, std::chrono::microseconds{r.delay_us()});
-  }
-  flow->refusals = 0;
-  if (flow->partial && at + 1 == flow->sent.end()) end_message(*flow);
-  // Another life of the queue pair takes nothing before F. It has F already if it is behind this.
-  if (r.code == Code::not_ready && distance(flow->opened, r.msn) >= 0) flow->opens = true;
-  finish(*flow, at, status_of(r.code));
+  if (r.code == Code::rnr) return refused(*flow, *at, std::chrono::microseconds{r.delay_us()});
+  flow->requests.taken();
+  if (flow->requests.is_partial(*at)) end_message(*flow);
+  if (r.code == Code::not_ready) flow->requests.unknown_at(r.msn);
+  finish(*flow, flow->requests.take(*at), status_of(r.code));
 }
 
-// Its answer is over. False: it is none of them.
-bool RdRequester::forget_abandoned(Flow& flow, Msn msn) {
-  if (std::erase(flow.abandoned, msn) == 0) return false;
-  --flow.reads;
+// Its answer is over.
+void RdRequester::forget_abandoned(Flow& flow, Msn msn) {
+  if (!flow.requests.forget_abandoned(msn)) return;
   consumer_.wants_turn();
   blocked_ = false;  // a Read may have waited for this
   settle(flow);
-  return true;
 }
 
 void RdRequester::acknowledged(Flow& flow, Msn msn) {
-  flow.refusals = 0;
-  // What is not sent whole, or has a response, is not what this speaks of.
-  const size_t whole = flow.sent.size() - (flow.partial ? 1 : 0);
-  for (size_t i = 0, left = whole; left > 0; --left) {
-    const Sent s = flow.sent[i];
-    if (distance(s.msn, msn) < 0) break;
-    if (work::has_response(queue_.at(s.request).operation)) {
-      ++i;
-      continue;
-    }
-    if (i == 0) {
-      flow.sent.pop_front();  // as nearly always, and for less
-    } else {
-      flow.sent.erase(flow.sent.begin() + static_cast<ptrdiff_t>(i));
-    }
-    finish(s.request, Status::success);
+  flow.requests.taken();
+  while (const auto request = flow.requests.take_acknowledged(msn)) {
+    finish(*request, Status::success);
   }
   settle(flow);
 }
 
 // spec/wdp-rd 6.5: the peer drops all behind it, too.
-void RdRequester::refused(Flow& flow, const std::deque<Sent>::iterator& at, Duration pause) {
-  const uint64_t first = at->request;
-  if (flow.partial) {
-    // Of a message that has no number yet the peer knows nothing.
-    if (flow.offset > 0) {
-      end_message(flow);
-    } else {
-      flow.partial = false;
-    }
-  }
-  const auto index = at - flow.sent.begin();
-  while (static_cast<ptrdiff_t>(flow.sent.size()) > index) {
-    const uint64_t request = flow.sent.back().request;
-    flow.waiting.push_front(request);  // may throw: then it is refused once more
-    if (work::has_response(queue_.at(request).operation)) --flow.reads;
-    flow.sent.pop_back();
-  }
-  flow.opens = flow.refused = true;
-  if (parameters_.rnr_retry == kRnrForEver || ++flow.refusals <= parameters_.rnr_retry) {
+void RdRequester::refused(Flow& flow, size_t at, Duration pause) {
+  if (flow.requests.peer_has_part()) end_message(flow);
+  flow.requests.refuse(at);
+  if (flow.requests.may_try_again(parameters_.rnr_retry)) {
     flow.pause = pause;
     return;
   }
-  flow.refusals = 0;
-  flow.waiting.pop_front();
-  finish(first, Status::rnr_retry_exceeded);
+  finish(flow.requests.take_next(), Status::rnr_retry_exceeded);
   settle(flow);
 }
 
 void RdRequester::take(RdChannel& channel, const WdpData& d, Bytes payload) {
   Flow* const flow = find(channel, d.sidx);
   if (flow == nullptr) return;
-  if (d.is_end()) return flow->response.reset();
+  if (d.is_end()) return flow->requests.end_response();
   const Msn msn = answered_request(d, payload);
   // All segments are of one request.
-  if (d.mo == MessageOffset{}) flow->response = msn;
-  if (flow->response != msn) return;
-  const auto at = std::find_if(flow->sent.begin(), flow->sent.end(),
-                               [&](const Sent& s) { return s.msn == msn; });
-  if (at == flow->sent.end()) {
-    if (d.last) (void)forget_abandoned(*flow, msn);
+  if (!flow->requests.take_response(msn, d.mo == MessageOffset{})) return;
+  const auto at = flow->requests.find(msn);
+  if (!at) {
+    if (d.last) forget_abandoned(*flow, msn);
     return;
   }
-  if (flow->partial && at + 1 == flow->sent.end()) return;
-  SendWqe& w = queue_.at(at->request);
+  if (flow->requests.is_partial(*at)) return;
+  SendWqe& w = queue_.at(flow->requests.request(*at));
   if (!answers(d, w)) return;
   consumer_.wants_turn();
   if (!place_answer(consumer_.memory(), w, d, payload)) {
-    // The peer goes on with it: until its end it is one of those that may be unanswered.
-    if (!d.last) {
-      flow->abandoned.push_back(msn);
-      ++flow->reads;
-    }
-    return finish(*flow, at, Status::local_protection);
+    if (!d.last) flow->requests.abandon(msn);
+    return finish(*flow, flow->requests.take(*at), Status::local_protection);
   }
   if (!d.last) return;
-  flow->refusals = 0;
-  finish(*flow, at, Status::success);
+  flow->requests.taken();
+  finish(*flow, flow->requests.take(*at), Status::success);
 }
 
 // --- requests that are over
 
-void RdRequester::finish(Flow& flow, const std::deque<Sent>::iterator& at, Status status) {
-  const uint64_t request = at->request;
-  if (work::has_response(queue_.at(request).operation)) --flow.reads;
-  flow.sent.erase(at);
+void RdRequester::finish(Flow& flow, uint64_t request, Status status) {
   blocked_ = false;  // a Read may have waited for this one
   finish(request, status);
   settle(flow);
@@ -367,24 +301,21 @@ void RdRequester::finish(uint64_t request, Status status) {
 }
 
 void RdRequester::fail_all(Flow& flow, Status status) {
-  flow.partial = flow.refused = false;
-  flow.reads = flow.refusals = 0;
-  flow.abandoned.clear();
-  for (; !flow.sent.empty(); flow.sent.pop_front()) finish(flow.sent.front().request, status);
-  for (; !flow.waiting.empty(); flow.waiting.pop_front()) finish(flow.waiting.front(), status);
+  flow.requests.reset();
+  while (const auto request = flow.requests.take_any()) finish(*request, status);
   settle(flow);
 }
 
 // What is to be done when its last request is answered. Where there is no memory for it, with its
 // next turn.
 void RdRequester::settle(Flow& flow) {
-  if (!flow.idle() || !flow.busy) return;
+  if (!flow.requests.idle() || !flow.busy) return;
   if (flow.channel != nullptr) open_again(flow);
   flow.busy = false;
   flow.unlink();
   resting_.push_back(flow);
   ++rest_;
-  flow.opens = true;
+  flow.requests.open_next();
   flow.pause.reset();
   flow.wait_until = Time{};
   if (flow.channel != nullptr) flow.channel->leave();
@@ -399,9 +330,9 @@ void RdRequester::say_end(const Flow& flow, bool opens) {
 }
 
 void RdRequester::open_again(Flow& flow) {
-  if (!flow.refused) return;
+  if (!flow.requests.refused()) return;
   say_end(flow, true);
-  flow.refused = false;
+  flow.requests.opened();
 }
 
 void RdRequester::complete() {
@@ -418,17 +349,10 @@ void RdRequester::complete() {
 // have been idle (spec/wdp-rd 2.4). Another channel opens for them with the next turn.
 void RdRequester::begin_again(Flow& flow) {
   try {
-    for (; !flow.sent.empty(); flow.sent.pop_back()) {
-      flow.waiting.push_front(flow.sent.back().request);
-    }
+    flow.requests.begin_again();
   } catch (const std::bad_alloc&) {
     return fail_all(flow, Status::retry_exceeded);
   }
-  flow.partial = flow.refused = false;
-  flow.opens = true;
-  flow.reads = flow.refusals = 0;
-  flow.abandoned.clear();
-  flow.response.reset();
   blocked_ = false;
   consumer_.wants_turn();
   settle(flow);
@@ -463,15 +387,15 @@ void RdRequester::forget(Flow& flow) {
 Time RdRequester::deadline() {
   Time first = Time::never();
   busy_.for_each([&](const Flow& f) {
-    if (!f.waiting.empty() && f.wait_until != Time{}) first = std::min(first, f.wait_until);
+    if (f.requests.any_waits() && f.wait_until != Time{}) first = std::min(first, f.wait_until);
   });
   return first;
 }
 
 void RdRequester::say_last_words(Flow& flow) {
-  if (flow.partial && flow.offset > 0) end_message(flow);
+  if (flow.requests.peer_has_part()) end_message(flow);
   open_again(flow);
-  if (flow.reads > 0) say_end(flow, false);
+  if (flow.requests.any_unanswered()) say_end(flow, false);
 }
 
 void RdRequester::leave() {

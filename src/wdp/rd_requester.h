@@ -12,16 +12,15 @@
 // its flow.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <optional>
-#include <vector>
+#include <utility>
 
 #include "base/intrusive_list.h"
 #include "wdp/rd_channel.h"
 #include "wdp/rd_consumer.h"
+#include "wdp/rd_flow.h"
 #include "wdp/rd_limits.h"
-#include "wdp/rd_request.h"
 #include "wire/wdp_messages.h"
 
 namespace weft::wdp {
@@ -66,33 +65,16 @@ class RdRequester {
   void leave();
 
  private:
-  struct Sent {
-    Msn msn;
-    uint64_t request;
-  };
   // To one queue pair.
   struct Flow : ListHook<struct FlowTag> {
     Path path;
     uint8_t didx = 0;
     RdConsumer::Room room;
-    uint16_t stride = 0;  // of the message that is under way
     RdChannel* channel = nullptr;
-    std::deque<uint64_t> waiting;   // requests to be begun
-    std::deque<Sent> sent;          // begun
-    bool partial = false;           // the last of `sent` is not sent whole
-    uint32_t offset = 0;            // of its next segment
-    bool opens = true;              // the next message says F
-    bool opening = false;           // that which is under way does
-    Msn opened;                     // the last that did
-    bool refused = false;           // until then the peer drops what it says
-    uint32_t reads = 0;             // whose answers are yet to come, whole
-    std::vector<Msn> abandoned;     // of these, that have failed here: nobody waits for the rest
-    std::optional<Msn> response;    // that is coming: of this Read or atomic
-    uint32_t refusals = 0;          // of the first, one after the other
+    RdFlow requests;
     std::optional<Duration> pause;  // begins with the next turn
     Time wait_until;
     bool busy = false;  // its channel knows
-    bool idle() const { return waiting.empty() && sent.empty() && abandoned.empty(); }
   };
   struct Key {
     Endpoint to;
@@ -111,18 +93,17 @@ class RdRequester {
   Flow* find(const RdChannel& channel, uint8_t didx);
   void send(Flow& flow, Time now);
   bool find_channel(Flow& flow, Time now);
-  bool choose_stride(Flow& flow);
+  std::optional<uint16_t> stride(const Flow& flow, const work::SendWqe& w);
   bool begin_message(Flow& flow);
   bool put_segment(Flow& flow);
   RdSegment segment(const Flow& flow) const;
   void end_message(Flow& flow);
-  void message_said(Flow& flow);
   void say_end(const Flow& flow, bool opens);
   void open_again(Flow& flow);
-  bool forget_abandoned(Flow& flow, Msn msn);
+  void forget_abandoned(Flow& flow, Msn msn);
   void acknowledged(Flow& flow, Msn msn);
-  void refused(Flow& flow, const std::deque<Sent>::iterator& at, Duration pause);
-  void finish(Flow& flow, const std::deque<Sent>::iterator& at, work::Status status);
+  void refused(Flow& flow, size_t at, Duration pause);
+  void finish(Flow& flow, uint64_t request, work::Status status);
   void finish(uint64_t request, work::Status status);
   void fail_all(Flow& flow, work::Status status);
   void begin_again(Flow& flow);
