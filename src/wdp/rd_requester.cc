@@ -35,7 +35,7 @@ RdRequester::RdRequester(RdConsumer& consumer, const Parameters& parameters)
 bool RdRequester::ready(Time now) {
   if (!held_ && next_ < queue_.tail() && !(queue_.at(next_).fence && reads_ > 0)) return true;
   bool any = false;
-  busy_.for_each([&](const Flow& f) {
+  flows_.for_each_busy([&](const Flow& f) {
     if (f.pause || f.requests.idle()) {
       any = true;
     } else if (f.wait_until != Time{}) {
@@ -47,24 +47,9 @@ bool RdRequester::ready(Time now) {
   return any;
 }
 
-RdRequester::Flow& RdRequester::flow_to(const UdDestination& to) {
-  const Key key{to.path.to, to.path.from, index_of(to.qpn)};
-  if (latest_ != flows_.end() && latest_->first == key && latest_->second.busy)
-    return latest_->second;
-  auto it = flows_.find(key);
-  if (it == flows_.end()) {
-    while (rest_ >= kResting) forget(resting_.front());
-    it = flows_.try_emplace(key).first;
-    resting_.push_back(it->second);
-    ++rest_;
-  }
-  latest_ = it;
-  Flow& flow = it->second;
-  if (!flow.busy && flow.channel == nullptr) {
-    flow.path = to.path;
-    flow.didx = index_of(to.qpn);
-    flow.room = consumer_.room(to.path);
-  }
+RdFlows::Flow& RdRequester::flow_to(const UdDestination& to) {
+  Flow& flow = flows_.to(to);
+  if (!flow.busy && flow.channel == nullptr) flow.room = consumer_.room(to.path);
   return flow;
 }
 
@@ -82,31 +67,19 @@ void RdRequester::dispatch() {
       finish(next_, Status::remote_invalid_rd_request);
       continue;
     }
-    Flow& flow = *to_there;
-    if (!std::exchange(flow.busy, true)) {
-      flow.unlink();
-      --rest_;
-      busy_.push_back(flow);
-      if (flow.channel != nullptr) flow.channel->enter();
-    }
+    flows_.set_busy(*to_there);
     blocked_ = false;
   }
 }
 
 void RdRequester::send(Time now) {
   dispatch();
-  // One that fails or is answered leaves the list. Another one is the first next time.
-  busy_.for_each([&](Flow& flow) { send(flow, now); });
-  if (Flow* const first = busy_.pop_front()) busy_.push_back(*first);
+  flows_.for_each_busy([&](Flow& flow) { send(flow, now); });
+  flows_.turn();
   blocked_ = true;
 }
 
 // --- a flow
-
-RdRequester::Flow* RdRequester::find(const RdChannel& channel, uint8_t didx) {
-  const auto it = by_channel_.find({&channel, didx});
-  return it == by_channel_.end() ? nullptr : it->second;
-}
 
 // False: not yet, or never.
 bool RdRequester::find_channel(Flow& flow, Time now) {
@@ -116,10 +89,7 @@ bool RdRequester::find_channel(Flow& flow, Time now) {
       if (!carriage.later) fail_all(flow, Status::remote_invalid_rd_request);
       return false;
     }
-    by_channel_[{carriage.channel, flow.didx}] = &flow;
-    flow.channel = carriage.channel;
-    flow.channel->keep_awake();
-    flow.channel->enter();
+    flows_.carry(flow, *carriage.channel);
   }
   if (flow.channel->state() == RdChannel::State::setting_up) {
     flow.channel->want_room(parameters_.client);
@@ -208,7 +178,7 @@ void RdRequester::end_message(Flow& flow) {
 
 void RdRequester::answered(RdChannel& channel, const WdpResponse& r) {
   using Code = WdpResponse::Code;
-  Flow* const flow = find(channel, r.ridx);
+  Flow* const flow = flows_.find(channel, r.ridx);
   if (flow == nullptr) return;
   consumer_.wants_turn();
   blocked_ = false;
@@ -259,7 +229,7 @@ void RdRequester::refused(Flow& flow, size_t at, Duration pause) {
 }
 
 void RdRequester::take(RdChannel& channel, const WdpData& d, Bytes payload) {
-  Flow* const flow = find(channel, d.sidx);
+  Flow* const flow = flows_.find(channel, d.sidx);
   if (flow == nullptr) return;
   if (d.is_end()) return flow->requests.end_response();
   const Msn msn = answered_request(d, payload);
@@ -311,14 +281,10 @@ void RdRequester::fail_all(Flow& flow, Status status) {
 void RdRequester::settle(Flow& flow) {
   if (!flow.requests.idle() || !flow.busy) return;
   if (flow.channel != nullptr) open_again(flow);
-  flow.busy = false;
-  flow.unlink();
-  resting_.push_back(flow);
-  ++rest_;
   flow.requests.open_next();
   flow.pause.reset();
   flow.wait_until = Time{};
-  if (flow.channel != nullptr) flow.channel->leave();
+  flows_.set_resting(flow);
 }
 
 // A message of nothing: the peer waits for none that it has refused, or no answer is wanted any
@@ -360,33 +326,20 @@ void RdRequester::begin_again(Flow& flow) {
 
 void RdRequester::channel_ended(const RdChannel& channel) {
   const bool refused = channel.state() == RdChannel::State::refused;
-  auto it = by_channel_.lower_bound({&channel, 0});
-  while (it != by_channel_.end() && it->first.first == &channel) {
-    Flow& flow = *it->second;
-    it = by_channel_.erase(it);
-    if (flow.busy) flow.channel->leave();
-    flow.channel = nullptr;
+  while (Flow* const flow = flows_.take_from(channel)) {
     if (channel.end() == RdClient::End::undelivered) {
-      begin_again(flow);
+      begin_again(*flow);
     } else {
-      fail_all(flow, refused ? Status::remote_invalid_rd_request : Status::retry_exceeded);
+      fail_all(*flow, refused ? Status::remote_invalid_rd_request : Status::retry_exceeded);
     }
-    if (!flow.busy) forget(flow);
+    // All of it is known again with the next request: who has nothing unanswered opens.
+    if (!flow->busy) flows_.forget(*flow);
   }
-}
-
-// It rests. All of it is known again with the next request: who has nothing unanswered opens.
-void RdRequester::forget(Flow& flow) {
-  flow.unlink();
-  --rest_;
-  if (flow.channel != nullptr) by_channel_.erase({flow.channel, flow.didx});
-  latest_ = flows_.end();
-  flows_.erase({flow.path.to, flow.path.from, flow.didx});
 }
 
 Time RdRequester::deadline() {
   Time first = Time::never();
-  busy_.for_each([&](const Flow& f) {
+  flows_.for_each_busy([&](const Flow& f) {
     if (f.requests.any_waits() && f.wait_until != Time{}) first = std::min(first, f.wait_until);
   });
   return first;
@@ -399,18 +352,16 @@ void RdRequester::say_last_words(Flow& flow) {
 }
 
 void RdRequester::leave() {
-  for (auto& [key, flow] : flows_) {
-    if (flow.channel == nullptr || !flow.busy) continue;
+  flows_.for_each_busy([this](Flow& flow) {
+    if (flow.channel == nullptr) return;
     try {
       say_last_words(flow);
     } catch (const std::bad_alloc&) {
       flow.channel->abort();
     }
     flow.channel->leave();
-  }
-  by_channel_.clear();
+  });
   flows_.clear();
-  latest_ = flows_.end();
 }
 
 }  // namespace weft::wdp

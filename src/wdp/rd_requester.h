@@ -8,18 +8,13 @@
 // A flow that waits, for its peer's receives or for a channel, holds up no other flow. Completions
 // are in the order of the send queue, whatever the flow.
 //
-// Above 400 lines with its source: a request passes through all of it, and each answer may change
-// its flow.
+// Above 400 lines with its source: a request passes through all of it.
 #pragma once
 
-#include <map>
 #include <optional>
-#include <utility>
 
-#include "base/intrusive_list.h"
-#include "wdp/rd_channel.h"
 #include "wdp/rd_consumer.h"
-#include "wdp/rd_flow.h"
+#include "wdp/rd_flows.h"
 #include "wdp/rd_limits.h"
 #include "wire/wdp_messages.h"
 
@@ -65,32 +60,10 @@ class RdRequester {
   void leave();
 
  private:
-  // To one queue pair.
-  struct Flow : ListHook<struct FlowTag> {
-    Path path;
-    uint8_t didx = 0;
-    RdConsumer::Room room;
-    RdChannel* channel = nullptr;
-    RdFlow requests;
-    std::optional<Duration> pause;  // begins with the next turn
-    Time wait_until;
-    bool busy = false;  // its channel knows
-  };
-  struct Key {
-    Endpoint to;
-    Gid from;
-    uint8_t didx = 0;
-    friend constexpr auto operator<=>(const Key&, const Key&) = default;
-  };
-  // Of a channel, those to its queue pairs.
-  using Flows = std::map<Key, Flow>;
-  using FlowList = IntrusiveList<Flow, struct FlowTag>;
-  // That have nothing to do, and are kept for the next request.
-  static constexpr size_t kResting = 64;
+  using Flow = RdFlows::Flow;
 
   void dispatch();
   Flow& flow_to(const UdDestination& to);
-  Flow* find(const RdChannel& channel, uint8_t didx);
   void send(Flow& flow, Time now);
   bool find_channel(Flow& flow, Time now);
   std::optional<uint16_t> stride(const Flow& flow, const work::SendWqe& w);
@@ -108,19 +81,13 @@ class RdRequester {
   void fail_all(Flow& flow, work::Status status);
   void begin_again(Flow& flow);
   void settle(Flow& flow);
-  void forget(Flow& flow);
   void say_last_words(Flow& flow);
   void complete();
 
   RdConsumer& consumer_;
   work::SendQueue& queue_;
   Parameters parameters_;
-  Flows flows_;
-  Flows::iterator latest_ = flows_.end();  // that a request went to
-  std::map<std::pair<const RdChannel*, uint8_t>, Flow*> by_channel_;
-  FlowList busy_;       // whose requests are not all answered
-  FlowList resting_;    // all others
-  size_t rest_ = 0;     // in `resting_`
+  RdFlows flows_;
   uint64_t next_;       // request to be given to its flow
   uint32_t reads_ = 0;  // given to their flows, and not answered
   bool held_ = false;
