@@ -106,8 +106,6 @@ class ReceivePath final : public ddp::Ulp {
   Verdict complete_send(const ddp::Segment& s, const work::Receive& r, uint64_t length);
   void complete_immediate(const ddp::Segment& s, const work::Receive& r, Bytes payload,
                           uint32_t length);
-  Verdict accept_read(const ddp::Segment& s, Bytes payload);
-  Verdict accept_atomic(Bytes payload);
   Verdict accept_early(EarlyArrival& a, const work::Receive& r);
   Verdict accept_early_send(EarlyArrival& a, const work::Receive& r);
   EarlyArrival& park(EarlyArrival::Kind kind, const ddp::Segment& s);

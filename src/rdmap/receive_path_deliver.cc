@@ -5,7 +5,6 @@
 
 #include "base/guarded.h"
 #include "rdmap/receive_path.h"
-#include "work/atomic.h"
 #include "work/faults.h"
 
 namespace weft::rdmap {
@@ -147,7 +146,10 @@ Verdict ReceivePath::deliver_request(const Segment& s) {
   counters().received(atomic ? Kind::atomic : Kind::read);
   const Bytes payload = Bytes{control_}.first(s.payload);
   if (early_.empty()) {
-    if (Verdict v = atomic ? accept_atomic(payload) : accept_read(s, payload); !v.ok()) return v;
+    work::Memory& memory = consumer_.memory();
+    const Verdict v = atomic ? inbound_.accept_atomic(memory, payload)
+                             : inbound_.accept_read(memory, s.header_bytes(), payload);
+    if (!v.ok()) return v;
     delivery_.accepted(s.control.ack_wanted);
     return Ok{};
   }
@@ -160,45 +162,6 @@ Verdict ReceivePath::deliver_request(const Segment& s) {
   a.complete = true;
   a.ack_wanted = s.control.ack_wanted;
   std::copy(payload.begin(), payload.end(), early_.extend(payload.size()));
-  return Ok{};
-}
-
-Verdict ReceivePath::accept_read(const Segment& s, Bytes payload) {
-  // RFC 5040 section 6.1: more than the IRD that was agreed on is a catastrophic stream error.
-  if (inbound_.full()) {
-    return fail(term::kOperationCatastrophicStream.because(Refusal::reads_beyond_ird));
-  }
-  const auto request = wire::ReadRequest::parse(payload.data());
-  if (request.size > 0) {
-    const auto p = consumer_.memory().remote(request.source_stag, request.source_to, request.size,
-                                             work::Access::remote_read);
-    if (!p.ok()) return fail(read_fault(p.error()));
-  }
-  InboundRead& read = inbound_.push_back({.request = request});
-  const Bytes header = s.header_bytes();
-  std::copy(payload.begin(), payload.end(),
-            std::copy(header.begin(), header.end(), read.headers.begin()));
-  return Ok{};
-}
-
-Verdict ReceivePath::accept_atomic(Bytes payload) {
-  if (inbound_.full()) {
-    return fail(term::kOperationCatastrophicStream.because(Refusal::reads_beyond_ird));
-  }
-  const auto request = wire::AtomicRequest::parse(payload.data());
-  const auto original = work::execute_atomic(consumer_.memory(), request);
-  if (!original.ok()) {
-    switch (original.error().kind) {
-      case work::AtomicFault::Kind::code:
-        return fail(term::kOperationUnexpectedOpcode.because(Refusal::atomic_code));
-      case work::AtomicFault::Kind::misaligned:
-        return fail(term::kOperationCatastrophicStream.because(Refusal::atomic_misaligned));
-      case work::AtomicFault::Kind::memory:
-        return fail(read_fault(original.error().memory));
-    }
-  }
-  inbound_.push_back(
-      {.atomic = true, .response = {.request_id = request.request_id, .original = *original}});
   return Ok{};
 }
 
@@ -247,9 +210,9 @@ Result<bool, wire::TermError> ReceivePath::receives_posted() {
 Verdict ReceivePath::accept_early(EarlyArrival& a, const work::Receive& r) {
   switch (a.kind) {
     case EarlyArrival::Kind::read_request:
-      return accept_read(a.first, a.data);
+      return inbound_.accept_read(consumer_.memory(), a.first.header_bytes(), a.data);
     case EarlyArrival::Kind::atomic_request:
-      return accept_atomic(a.data);
+      return inbound_.accept_atomic(consumer_.memory(), a.data);
     case EarlyArrival::Kind::immediate:
       complete_immediate(a.first, r, a.data, a.write_length);
       return Ok{};
