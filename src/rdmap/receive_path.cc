@@ -251,37 +251,17 @@ Verdict ReceivePath::lose_receive(const work::Receive& r) {
                       term::kOperationCatastrophicStream.because(Refusal::own_receive_memory));
 }
 
-ReceivePath::Quote ReceivePath::quote(const Segment& s) const {
+Quote ReceivePath::quote(const Segment& s) const {
   const size_t size = request_size(s.control.opcode);
   // One of another size was not taken in.
   if (size == 0 || s.payload != size) return {.segment = &s};
   return {.segment = &s, .request = Bytes{control_}.first(size)};
 }
 
-ReceivePath::Quote ReceivePath::quote_waiting() const {
+Quote ReceivePath::quote_waiting() const {
   const EarlyArrival& a = early_.front();
   if (request_size(a.first.control.opcode) == 0) return {.segment = &a.first};
   return {.segment = &a.first, .request = a.data};
-}
-
-wire::Terminate ReceivePath::Quote::answer(wire::TermError error) const {
-  wire::Terminate t{.error = error};
-  const bool about_segment = error.layer != wire::Layer::llp && error != term::kLocalCatastrophic &&
-                             error != term::kOperationVersion &&
-                             error != term::kOperationUnexpectedOpcode &&
-                             error != term::kTaggedVersion && error != term::kUntaggedVersion;
-  if (!about_segment || segment == nullptr) return t;
-  t.has_segment_length = true;
-  t.segment_length = segment->ulpdu;
-  const Bytes header = segment->header_bytes();
-  t.ddp_header_size = static_cast<uint8_t>(header.size());
-  std::copy(header.begin(), header.end(), t.ddp_header.begin());
-  // Of a Read Request alone: RFC 5040 section 4.8, RFC 7306 section 8.1.
-  if (error.layer == wire::Layer::rdmap && segment->control.opcode == Opcode::read_request) {
-    t.rdmap_header_size = static_cast<uint8_t>(request.size());
-    std::copy(request.begin(), request.end(), t.rdmap_header.begin());
-  }
-  return t;
 }
 
 // The request that wanted these bytes.

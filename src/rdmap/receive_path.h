@@ -3,7 +3,7 @@
 //
 // Above 400 lines with its source: each kind of message is a step of placing and a step of
 // delivery, and both ask what is outstanding. The parts with an idea of their own are Delivery,
-// EarlyArrivals and InboundReads.
+// EarlyArrivals, InboundReads and Quote.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include "rdmap/early_arrivals.h"
 #include "rdmap/inbound_reads.h"
 #include "rdmap/limits.h"
+#include "rdmap/quote.h"
 #include "rdmap/send_path.h"
 #include "work/consumer.h"
 
@@ -52,17 +53,9 @@ class ReceivePath final : public ddp::Ulp {
   // the end of the call that brought the segment.
   void forget_place() { opened_ = nullptr; }
 
-  // What a Terminate quotes: the segment at fault and, where that is a Read or Atomic Request, its
-  // own header.
-  struct Quote {
-    const ddp::Segment* segment = nullptr;
-    Bytes request;
-    // The Terminate that says so to the peer (RFC 5040 section 4.8).
-    wire::Terminate answer(wire::TermError error) const;
-  };
-  // Of `s`, which is the last segment that came.
+  // What a Terminate quotes of `s`, which is the last segment that came.
   Quote quote(const ddp::Segment& s) const;
-  // Of the message that waits longest; only while one does.
+  // And of the message that waits longest; only while one does.
   Quote quote_waiting() const;
 
   // The last failure was that of a receive of our own, not of the peer.

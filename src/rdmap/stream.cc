@@ -169,16 +169,15 @@ void Stream::finish(work::StreamEnd::Kind kind, wire::TermError error) {
   tell_end(kind, error);
 }
 
-ReceivePath::Quote Stream::last_segment() const {
-  return segments_.segment_valid() ? receive_path_.quote(segments_.segment())
-                                   : ReceivePath::Quote{};
+Quote Stream::last_segment() const {
+  return segments_.segment_valid() ? receive_path_.quote(segments_.segment()) : Quote{};
 }
 
 void Stream::count_refusal(wire::TermError error) {
   stats::count(engine_counters().refused, error.why);
 }
 
-void Stream::fail_stream(wire::TermError error, const ReceivePath::Quote& about, Time now) {
+void Stream::fail_stream(wire::TermError error, const Quote& about, Time now) {
   count_refusal(error);
   const ddp::Segment* s = about.segment;
   // A Terminate is never answered, not even a wrong one (RFC 5040 section 7).

@@ -160,8 +160,8 @@ class Stream {
   void count_refusal(wire::TermError error);
   void tell_end(work::StreamEnd::Kind kind, wire::TermError error);
   void finish(work::StreamEnd::Kind kind, wire::TermError error);
-  ReceivePath::Quote last_segment() const;
-  void fail_stream(wire::TermError error, const ReceivePath::Quote& about, Time now);
+  Quote last_segment() const;
+  void fail_stream(wire::TermError error, const Quote& about, Time now);
   void terminate(const wire::Terminate& t, work::StreamEnd::Kind kind, Time now);
   void on_terminate(const wire::Terminate& t, Time now);
   void check_own_requests(Time now);
