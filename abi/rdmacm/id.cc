@@ -38,6 +38,8 @@ std::optional<KnownOption> known_option(int level, int optname) {
   using Name = cm::IdOption::Name;
   if (level == kWeftOptionLevel && optname == kOptionAsksAgain) return {{Name::asks_again}};
   if (level == kWeftOptionLevel && optname == kOptionOnlyRc) return {{Name::only_rc}};
+  if (level == kWeftOptionLevel && optname == kOptionKeepalive)
+    return {{Name::keepalive, sizeof(Keepalive)}};
   if (level != RDMA_OPTION_ID) return std::nullopt;
   switch (optname) {
     case RDMA_OPTION_ID_TOS:
@@ -255,7 +257,9 @@ int rdma_set_option(rdma_cm_id* id, int level, int optname, void* optval, size_t
   if (!known) return refuse(ENOSYS);
   if (optlen != known->size || optval == nullptr) return refuse(EINVAL);
   cm::IdOption option{.name = known->name};
-  if (known->size == sizeof(int)) {
+  if (known->name == cm::IdOption::Name::keepalive) {
+    std::memcpy(&option.keepalive, optval, sizeof option.keepalive);
+  } else if (known->size == sizeof(int)) {
     std::memcpy(&option.value, optval, sizeof(int));
   } else {
     option.value = *static_cast<const uint8_t*>(optval);

@@ -63,6 +63,11 @@ int CmEnd::adopt(rdma_cm_id* request) {
   return result_of(rdma_migrate_id(request, channel_.get()));
 }
 
+int CmEnd::keep_alive(Keepalive keepalive) {
+  return result_of(
+      rdma_set_option(id_, kWeftOptionLevel, kOptionKeepalive, &keepalive, sizeof keepalive));
+}
+
 int CmEnd::bind(const sockaddr* address) {
   return result_of(rdma_bind_addr(id_, const_cast<sockaddr*>(address)));
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "abi/rsockets/wire.h"
+#include "base/keepalive.h"
 
 namespace weft::rsockets {
 
@@ -35,6 +36,8 @@ class CmEnd {
   int resolve(const sockaddr* address);
   int connect(const ConnectData& data);
   int accept(const ConnectData& data);
+  // Before or during a connection.
+  int keep_alive(Keepalive keepalive);
 
   struct Event {
     enum class Kind { route_known, established, request, ended, failed };

@@ -84,6 +84,7 @@ int Link::accept(rdma_cm_id* request, const std::optional<ConnectData>& peer,
 }
 
 int Link::start_connection(const Settings& settings) {
+  if (const int error = take_keepalive(settings); error != 0) return error;
   connection_.emplace(settings.sizes());
   return connection_->open(cm_.id());
 }

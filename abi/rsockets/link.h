@@ -33,6 +33,9 @@ class Link {
   // Takes a request over and accepts it, or rejects it; in place of open().
   int accept(rdma_cm_id* request, const std::optional<ConnectData>& peer, const Settings& settings);
 
+  // They have changed. Before and during a connection.
+  int take_keepalive(const Settings& settings) { return cm_.keep_alive(settings.keepalive()); }
+
   // Takes what has come. Whether anything came.
   bool drive(const Settings& settings);
 

@@ -107,7 +107,12 @@ int Settings::set(int level, int name, const void* value, socklen_t size) {
   int number = 0;
   std::memcpy(&number, value, sizeof number);
   if (const Flag* flag = find(level, name); flag != nullptr) {
-    flags_.*flag->value = number;
+    Flags changed = flags_;
+    changed.*flag->value = number;
+    const Keepalive keepalive{
+        .idle = changed.keep_idle, .interval = changed.keep_interval, .count = changed.keep_count};
+    if (keepalive.idle == 0 || !keepalive.valid()) return EINVAL;
+    flags_ = changed;
     return 0;
   }
   return set_size(level, name, number);

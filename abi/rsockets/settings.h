@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "abi/rsockets/sizes.h"
+#include "base/keepalive.h"
 
 namespace weft::rsockets {
 
@@ -40,6 +41,13 @@ class Settings {
     return std::chrono::seconds{l.l_linger};
   }
 
+  // When the connection gives up a silent peer: SO_KEEPALIVE, TCP_KEEPIDLE and what belongs to it.
+  Keepalive keepalive() const {
+    return {.idle = flags_.keepalive != 0 ? flags_.keep_idle : 0,
+            .interval = flags_.keep_interval,
+            .count = flags_.keep_count};
+  }
+
   bool nonblocking() const { return nonblocking_; }
   void set_nonblocking(bool on) { nonblocking_ = on; }
 
@@ -50,11 +58,11 @@ class Settings {
     int keepalive = 0;
     int oob_inline = 0;
     int no_delay = 0;
-    int keep_idle = 0;  // s
+    int keep_idle = 7200;  // s; these are the kernel's for TCP
     int only_ipv6 = 0;
     int type_of_service = 0;
-    int keep_count = 0;
-    int keep_interval = 0;  // s
+    int keep_count = 9;
+    int keep_interval = 75;  // s
     int largest_segment = 0;
     linger linger_time{0, 0};
   };

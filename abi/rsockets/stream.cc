@@ -241,7 +241,9 @@ int Stream::peer_name(sockaddr* to, socklen_t* size) {
 
 int Stream::set_option(int level, int name, const void* value, socklen_t size) {
   const Lock lock = waiting_.lock();
-  return settings_.set(level, name, value, size);
+  const Keepalive before = settings_.keepalive();
+  if (const int error = settings_.set(level, name, value, size); error != 0) return error;
+  return settings_.keepalive() == before ? 0 : link_.take_keepalive(settings_);
 }
 
 int Stream::get_option(int level, int name, void* value, socklen_t* size) {

@@ -2,6 +2,8 @@
 // ENOSYS, and a program goes on without.
 #pragma once
 
+#include "base/keepalive.h"
+
 namespace weft {
 
 // "weft": no level of rdma-core's.
@@ -12,5 +14,8 @@ inline constexpr int kOptionAsksAgain = 0;
 // An int, 1 or 0, before the id is bound: a listener serves RC alone, and leaves the UDP port of
 // its number to others. Without the option it takes that port, too, for UC.
 inline constexpr int kOptionOnlyRc = 1;
+// A Keepalive, before or during a connection of RC over TCP: when it gives up a silent peer. A
+// listener's is not its children's. Without the option it is Keepalive{}.
+inline constexpr int kOptionKeepalive = 2;
 
 }  // namespace weft

@@ -153,6 +153,11 @@ int BasicId::set_option(const IdOption& option) {
       if (state_ != IdState::idle) return EINVAL;
       only_rc_ = option.value != 0;
       return 0;
+    case IdOption::Name::keepalive:
+      if (!option.keepalive.valid()) return EINVAL;
+      keepalive_ = option.keepalive;
+      keepalive_changed();
+      return 0;
   }
   return EINVAL;
 }

@@ -58,6 +58,8 @@ class BasicId : public Id, protected engine::EventHandler {
   // source_ has an address and no port, for a peer that is known: takes one that the program can
   // ask for, if there is one to be had.
   virtual void take_port(engine::Token& token) = 0;
+  // Of a connection that may be there already.
+  virtual void keepalive_changed() {}
   virtual int start_listening(engine::Token& token, int backlog) = 0;
   // The Id is destroyed: ends what is under way.
   virtual void stop(engine::Token& token) = 0;
@@ -111,8 +113,9 @@ class BasicId : public Id, protected engine::EventHandler {
   std::optional<uint8_t> type_of_service_;
   std::optional<uint8_t> ack_timeout_;
   bool one_family_ = false;
-  bool asks_again_ = true;           // where nobody listens
-  bool only_rc_ = false;             // a listener has no UDP port
+  bool asks_again_ = true;  // where nobody listens
+  bool only_rc_ = false;    // a listener has no UDP port
+  Keepalive keepalive_;
   ConnectionParameters parameters_;  // of connect() or accept()
   bool under_way_ = false;
 

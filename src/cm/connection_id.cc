@@ -533,10 +533,16 @@ void ConnectionId::join(Token& token, verbs::QueuePair* pair, Started&& started,
                            .segment = std::move(started.segment),
                            .rd = started.rd,
                            .config = stream_settings(started.parameters, initiator),
+                           .keepalive = keepalive_,
                            .early = started.early});
   } else {
     pair->fail_connection(token, verbs::Status::local_qp_operation);
   }
+}
+
+void ConnectionId::keepalive_changed() {
+  if (pair_ == nullptr) return;
+  if (auto* adopter = pair_->transport().stream_adopter()) adopter->keep_alive(keepalive_);
 }
 
 void ConnectionId::release_pair(Token& token) {

@@ -48,6 +48,7 @@ class ConnectionId final : public BasicId,
   // BasicId
   int bind_socket(const port::Address& at) override;
   void take_port(engine::Token& token) override;
+  void keepalive_changed() override;
   int start_listening(engine::Token& token, int backlog) override;
   void stop(engine::Token& token) override;
   void caught_up(engine::Token& token) override;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/keepalive.h"
 #include "port/address.h"
 #include "verbs/types.h"
 
@@ -108,11 +109,13 @@ struct IdOption {
     reuse_address,
     one_family,
     ack_timeout,
-    asks_again,  // weft's own, as the next
-    only_rc
+    asks_again,  // weft's own, as those behind it
+    only_rc,
+    keepalive
   };
   Name name{};
   int value = 0;
+  Keepalive keepalive;
 };
 
 // One end of a connection, or a listener.

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/io_vec.h"
+#include "base/keepalive.h"
 #include "port/address.h"
 #include "port/peer_word.h"
 
@@ -44,6 +45,8 @@ class ByteStream {
     unsigned resent = 0;  // times in a row that the oldest of it was sent again
   };
   virtual Unacknowledged unacknowledged() const = 0;
+  // When a peer that is silent is given up; nothing where the bytes go by no TCP connection.
+  virtual void keep_alive(const Keepalive&) const {}
   virtual Address peer() const = 0;
   // By which the runtime watches it; -1 once it is closed.
   virtual int fd() const = 0;

@@ -179,16 +179,14 @@ inline TcpStream::Transfer TcpStream::receive_now(std::span<const IoVec> pieces)
   }
 }
 
-void TcpStream::give_up_after(Duration silence) const {
-  // A third of the time passes before the first question, and many questions fit into the rest: one
-  // that is lost means nothing. TCP_USER_TIMEOUT would end connections to peers that are merely
-  // stopped, in a debugger say, and take no bytes.
-  const auto s = std::chrono::ceil<std::chrono::seconds>(silence).count();
-  constexpr int kEvery = 2;  // seconds
-  set_option(fd(), IPPROTO_TCP, TCP_KEEPIDLE, static_cast<int>(s / 3));
-  set_option(fd(), IPPROTO_TCP, TCP_KEEPINTVL, kEvery);
-  set_option(fd(), IPPROTO_TCP, TCP_KEEPCNT, static_cast<int>((s - s / 3) / kEvery));
-  set_option(fd(), SOL_SOCKET, SO_KEEPALIVE, 1);
+void TcpStream::keep_alive(const Keepalive& keepalive) const {
+  if (keepalive.idle > 0) {
+    set_option(fd(), IPPROTO_TCP, TCP_KEEPIDLE, keepalive.idle);
+    set_option(fd(), IPPROTO_TCP, TCP_KEEPINTVL, keepalive.interval);
+    set_option(fd(), IPPROTO_TCP, TCP_KEEPCNT, keepalive.count);
+  }
+  set_option(fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, keepalive.unacknowledged);
+  set_option(fd(), SOL_SOCKET, SO_KEEPALIVE, keepalive.idle > 0 ? 1 : 0);
 }
 
 void TcpStream::shut_write() const {

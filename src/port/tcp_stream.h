@@ -65,11 +65,8 @@ class TcpStream final : public ByteStream {
   // Two system calls.
   Unacknowledged unacknowledged() const override;
 
-  // While nothing is on its way: a peer whose kernel does not answer the question whether it is
-  // there for so long is lost, and transfers fail with ETIMEDOUT. Otherwise a host that lost its
-  // power would be waited for for ever. (For what is on its way the kernel's own retries count.)
-  // At least 6 s.
-  void give_up_after(Duration silence) const;
+  // From now on transfers fail with ETIMEDOUT where the peer is silent as that says. It is valid.
+  void keep_alive(const Keepalive& keepalive) const override;
 
   int fd() const override { return fd_.get(); }
   bool valid() const { return fd_.valid(); }

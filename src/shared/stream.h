@@ -29,6 +29,7 @@ class Stream final : public port::ByteStream, public port::SharedBytes {
   void reset() override;
   void close() override;
   Unacknowledged unacknowledged() const override;
+  void keep_alive(const Keepalive& keepalive) const override { tcp_.keep_alive(keepalive); }
   port::Address peer() const override { return tcp_.peer(); }
   int fd() const override { return tcp_.fd(); }
 

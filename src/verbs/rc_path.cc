@@ -11,19 +11,17 @@ namespace weft::verbs {
 namespace {
 
 using namespace std::chrono_literals;
-// A host that answers nothing, not even TCP. Far longer than retries take on InfiniBand: networks
-// that carry TCP have longer pauses than those that carry no other.
-constexpr Duration kSilentPeer = 30s;
 // Bytes. What waits in the socket for the window leaves on the processor on which acknowledgements
 // come in, beside what this thread sends, and they overtake each other: design/20.
 constexpr int kUnsentMost = 16 * 1024;
 
-void prepare(port::TcpStream& tcp, rdmap::StreamConfig& config) {
+void prepare(EstablishedStream& stream) {
+  port::TcpStream& tcp = stream.tcp;
   tcp.choose_congestion_control();
   tcp.limit_unsent(kUnsentMost);
-  tcp.give_up_after(kSilentPeer);
-  config.emss = tcp.emss();
-  if (rdmap::fpdu_segment(config) != 0) tcp.keep_calls_apart();
+  tcp.keep_alive(stream.keepalive);
+  stream.config.emss = tcp.emss();
+  if (rdmap::fpdu_segment(stream.config) != 0) tcp.keep_calls_apart();
 }
 
 // What completes when it is out has to be out, and not where it was.
@@ -70,7 +68,7 @@ drive::StreamDriver& open_rc_path(engine::Token& token, EstablishedStream& strea
   if (stream.bytes) {
     stream.config.emss = stream.bytes->segment();
   } else if (!stream.loop) {
-    prepare(stream.tcp, stream.config);
+    prepare(stream);
   }
   stream.config.own_peer = stream.loop.has_value();
   SystemRandom random;

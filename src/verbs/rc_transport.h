@@ -31,6 +31,9 @@ class RcTransport final : public Transport,
 
  private:
   void adopt(engine::Token& token, EstablishedStream&& stream) override;
+  void keep_alive(const Keepalive& keepalive) override {
+    if (driver_ != nullptr) driver_->bytes().keep_alive(keepalive);
+  }
   // work::Consumer
   void receive_done(const work::Receive& r, Status status, const work::Arrival& a) override {
     qp_.receive_done(r, status, a);

@@ -31,6 +31,9 @@ struct EstablishedStream {
   std::unique_ptr<drive::RdBytes> bytes;   // they do, and there is no TCP connection
   std::optional<port::Address> loop;       // the queue pair, which is here, is its own peer
   rdmap::StreamConfig config;
+  // A host that answers nothing, not even TCP, is given up after 30 s at rest. That is far longer
+  // than retries take on InfiniBand: networks that carry TCP have longer pauses than others.
+  Keepalive keepalive;
   Bytes early;  // bytes that came behind the start-up frame; read during the call
 };
 
@@ -39,6 +42,8 @@ class StreamAdopter {
  public:
   // The stream is the queue pair's from now on.
   virtual void adopt(engine::Token& token, EstablishedStream&& stream) = 0;
+  // Of the stream there is, if any. It is valid.
+  virtual void keep_alive(const Keepalive& keepalive) = 0;
 
  protected:
   ~StreamAdopter() = default;

@@ -284,6 +284,14 @@ TEST_F(CmId, Options) {
   EXPECT_ERRNO(EINVAL,
                rdma_set_option(id.get(), kWeftOptionLevel, kOptionAsksAgain, &byte, sizeof byte));
   EXPECT_OK(rdma_set_option(id.get(), kWeftOptionLevel, kOptionOnlyRc, &on, sizeof on));
+  Keepalive keepalive;
+  EXPECT_OK(
+      rdma_set_option(id.get(), kWeftOptionLevel, kOptionKeepalive, &keepalive, sizeof keepalive));
+  keepalive.count = 0;
+  EXPECT_ERRNO(EINVAL, rdma_set_option(id.get(), kWeftOptionLevel, kOptionKeepalive, &keepalive,
+                                       sizeof keepalive));
+  EXPECT_ERRNO(EINVAL,
+               rdma_set_option(id.get(), kWeftOptionLevel, kOptionKeepalive, &on, sizeof on));
   EXPECT_ERRNO(ENOSYS, rdma_set_option(id.get(), kWeftOptionLevel, 77, &on, sizeof on));
 }
 

@@ -34,6 +34,26 @@ TEST(RsocketsSettings, AnOptionIsWhatItWasSetTo) {
   EXPECT_EQ(number(s, SOL_RDMA, RDMA_IOMAPSIZE), 256) << "what the peer can be told";
 }
 
+TEST(RsocketsSettings, KeepalivesAreThoseOfTcp) {
+  Settings s;
+  EXPECT_EQ(s.keepalive().idle, 0) << "off";
+  EXPECT_EQ(number(s, IPPROTO_TCP, TCP_KEEPIDLE), 7200);
+  const int values[] = {30, 5, 3, 1};
+  EXPECT_EQ(s.set(IPPROTO_TCP, TCP_KEEPIDLE, &values[0], sizeof(int)), 0);
+  EXPECT_EQ(s.set(IPPROTO_TCP, TCP_KEEPINTVL, &values[1], sizeof(int)), 0);
+  EXPECT_EQ(s.set(IPPROTO_TCP, TCP_KEEPCNT, &values[2], sizeof(int)), 0);
+  EXPECT_EQ(s.keepalive().idle, 0) << "still off";
+  EXPECT_EQ(s.set(SOL_SOCKET, SO_KEEPALIVE, &values[3], sizeof(int)), 0);
+  const Keepalive wanted{.idle = 30, .interval = 5, .count = 3};
+  EXPECT_EQ(s.keepalive(), wanted);
+  for (const int bad : {0, -1, 40'000}) {
+    EXPECT_EQ(s.set(IPPROTO_TCP, TCP_KEEPIDLE, &bad, sizeof bad), EINVAL) << bad;
+    EXPECT_EQ(s.set(IPPROTO_TCP, TCP_KEEPINTVL, &bad, sizeof bad), EINVAL) << bad;
+    EXPECT_EQ(s.set(IPPROTO_TCP, TCP_KEEPCNT, &bad, sizeof bad), EINVAL) << bad;
+  }
+  EXPECT_EQ(s.keepalive(), wanted);
+}
+
 TEST(RsocketsSettings, BuffersAndQueuesHaveBounds) {
   Settings s;
   for (const int bytes : {-1, 0, 1}) {
