@@ -614,12 +614,12 @@ int ConnectionId::disconnect() {
   }
 }
 
-void ConnectionId::ended(Token& token) {
+void ConnectionId::ended(Token& token, bool unanswered) {
   peer_ended_it_ = state_ != IdState::closing;
   take(Step::stream_ended);
   set_under_way(false);
   release_pair(token);
-  report(token, EventKind::disconnected);
+  report(token, EventKind::disconnected, unanswered ? -ETIMEDOUT : 0);
   if (!peer_ended_it_) rest(token);
 }
 
@@ -629,9 +629,9 @@ void ConnectionId::rest(Token& token) {
   }
 }
 
-void ConnectionId::stream_ended(Token& token, const work::StreamEnd&) {
+void ConnectionId::stream_ended(Token& token, const work::StreamEnd& end) {
   if (can(Step::stream_ended)) {
-    ended(token);
+    ended(token, end.kind == work::StreamEnd::Kind::unanswered);
   } else if (on_its_way()) {
     fail_connect(token, EventKind::unreachable, -ENOMEM);  // or else the call had failed
   }

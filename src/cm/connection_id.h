@@ -101,7 +101,7 @@ class ConnectionId final : public BasicId,
   void negotiated(uint32_t ird, uint32_t ord);
   void release_pair(engine::Token& token);
   // The end
-  void ended(engine::Token& token);
+  void ended(engine::Token& token, bool unanswered = false);
   void rest(engine::Token& token);
 
   // Of the home's holder.

@@ -32,6 +32,11 @@ constexpr Duration kNextTry = std::chrono::milliseconds{10};
 // Before the next look whether all is out that a program has left to say.
 constexpr Duration kLastWords = std::chrono::milliseconds{2};
 
+// TCP says ETIMEDOUT then, or why its last tries could not leave this host.
+bool gave_up(int error) {
+  return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+}
+
 }  // namespace
 
 StreamDriver::StreamDriver(StreamOwner& owner, std::unique_ptr<port::ByteStream> bytes,
@@ -351,7 +356,7 @@ bool StreamDriver::take(Token& token, const port::ByteStream::Transfer& t) {
     return false;
   }
   if (t.error != 0) {
-    stream_.connection_lost();
+    stream_.connection_lost(gave_up(t.error));
     return false;
   }
   return true;
@@ -412,7 +417,7 @@ void StreamDriver::send(Token& token, bool all) {
       batch_->clear();
       // What the peer said before the reset, a Terminate perhaps, is still there to be read.
       receive(token);
-      if (!stream_.ended()) stream_.connection_lost();
+      if (!stream_.ended()) stream_.connection_lost(gave_up(t.error));
     } else if (!batch_->empty()) {
       // A batch that the kernel took in part will not go further before there is room.
       blocked_ = true;

@@ -115,13 +115,16 @@ void Stream::peer_closed(Time now) {
     tell_end(closing ? work::StreamEnd::Kind::closed : work::StreamEnd::Kind::peer_closed, {});
 }
 
-void Stream::connection_lost() {
+void Stream::connection_lost(bool unanswered) {
   const bool live = ending_.live();
   // All was said; the peer closed without listening to the end.
   const bool said = ending_.closing() && ending_.shut();
   ending_.end();
   if (!live) return;
-  tell_end(said ? work::StreamEnd::Kind::closed : work::StreamEnd::Kind::lost,
+  using Kind = work::StreamEnd::Kind;
+  tell_end(said         ? Kind::closed
+           : unanswered ? Kind::unanswered
+                        : Kind::lost,
            said ? wire::TermError{} : term::kMpaConnectionLost);
 }
 

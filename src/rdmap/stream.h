@@ -69,7 +69,8 @@ class Stream {
   void direct_received(size_t n, Time now);
   void received(Bytes bytes, Time now);
   void peer_closed(Time now);
-  void connection_lost();
+  // `unanswered`: the kernel gave up the peer.
+  void connection_lost(bool unanswered = false);
   // Memory of the program's that was to be sent is gone, in the middle of an FPDU.
   void source_lost(const void* address);
   // The peer's memory was, that the segment which is just coming in is taken from.

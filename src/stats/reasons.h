@@ -121,7 +121,7 @@ enum class InjectedFault : uint8_t {
 inline constexpr size_t kInjectedFaults = static_cast<size_t>(InjectedFault::stream_delayed) + 1;
 
 // Why a stream is over: as work::StreamEnd::Kind.
-inline constexpr size_t kStreamEnds = 6;
+inline constexpr size_t kStreamEnds = 7;
 // As work::Status, from the one behind success on.
 inline constexpr size_t kErrorStatuses = 13;
 

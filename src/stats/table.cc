@@ -140,7 +140,8 @@ void add_stream_rows(Visitor& t) {
                              {"terminated", "the peer sent a Terminate"},
                              {"protocol_error", "the peer violated the protocol"},
                              {"local_error", "a work request of this side failed"},
-                             {"lost", "the connection broke"}};
+                             {"lost", "the connection broke"},
+                             {"unanswered", "this host gave up a peer that was silent"}};
   // Names are those of work::Status; verbs/ checks their number.
   constexpr Words kErrors[] = {{"local_length", "local length error"},
                                {"local_qp_operation", "local queue pair operation error"},

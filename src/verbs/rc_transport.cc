@@ -164,14 +164,14 @@ void RcTransport::visited(engine::Token& token) {
 void RcTransport::stream_over(engine::Token& token, const work::StreamEnd& end) {
   using Kind = work::StreamEnd::Kind;
   qp_.counters().peer.clear();
-  if (!qp_.cm_managed() && (end.kind == Kind::peer_closed || end.kind == Kind::lost)) {
+  if (!qp_.cm_managed() && (end.kind == Kind::peer_closed || end.broke())) {
     qp_.keep_unfinished_receive();
     peer_gone_ = true;
     await_lost_peer(token);
     return;
   }
   // spec/rdmap 5.4: FIN or RST inside an FPDU. A peer that is gone between two has just left.
-  const bool inside_fpdu = end.kind == Kind::lost && driver_->stream().inside_fpdu();
+  const bool inside_fpdu = end.broke() && driver_->stream().inside_fpdu();
   // First what needs no memory: what does may not find it.
   qp_.enter_error(token);
   switch (end.kind) {
@@ -184,6 +184,7 @@ void RcTransport::stream_over(engine::Token& token, const work::StreamEnd& end) 
       break;
     }
     case Kind::lost:
+    case Kind::unanswered:
       if (inside_fpdu) qp_.raise_event(EventType::qp_fatal);
       break;
     default:

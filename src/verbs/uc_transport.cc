@@ -209,7 +209,7 @@ void UcTransport::stream_over(engine::Token& token) {
   qp_.counters().peer.clear();
   // InfiniBand knows no end of a connection: the queue pair stays as it is, until there is
   // something to be sent to nobody.
-  if (!qp_.cm_managed() && (end.kind == Kind::peer_closed || end.kind == Kind::lost)) {
+  if (!qp_.cm_managed() && (end.kind == Kind::peer_closed || end.broke())) {
     leave_link(token);
     peer_gone_ = true;
     return fail_posted(token);

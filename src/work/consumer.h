@@ -31,9 +31,11 @@ struct StreamEnd {
     protocol_error,  // the peer broke the protocol or the rules of access; it is told by a
                      // Terminate
     local_error,     // one of our own work requests was at fault
-    lost,            // the connection broke: reset, timeout, FIN inside an FPDU
+    lost,            // the connection broke: reset, FIN inside an FPDU
+    unanswered,      // the same of TCP: this host's kernel gave up a peer that was silent
   };
   Kind kind{};
+  bool broke() const { return kind == Kind::lost || kind == Kind::unanswered; }
   wire::TermError error;  // of the Terminate sent or received
 };
 

@@ -375,6 +375,7 @@ TEST(Counters, HowAStreamEnds) {
          p.says();
        }},
       {End::lost, [](Peer& p) { p.stream.connection_lost(); }},
+      {End::unanswered, [](Peer& p) { p.stream.connection_lost(true); }},
   };
   for (const auto& [kind, way] : rows) {
     Peer p;
