@@ -10,6 +10,7 @@
 #include "base/guarded.h"
 #include "base/kept_errno.h"
 #include "sdp/preload/caller.h"
+#include "sdp/preload/memory.h"
 #include "sdp/preload/names.h"
 #include "sdp/sockets/library.h"
 #include "sdp/sockets/path.h"
@@ -99,6 +100,12 @@ bool is_threshold(int level, int name) {
 bool is_buffer_size(int level, int name) {
   if (level != SOL_SOCKET) return false;
   return name == SO_SNDBUF || name == SO_RCVBUF || name == SO_SNDBUFFORCE || name == SO_RCVBUFFORCE;
+}
+
+bool is_keepalive(int level, int name) {
+  if (level == SOL_SOCKET) return name == SO_KEEPALIVE;
+  return level == IPPROTO_TCP && (name == TCP_KEEPIDLE || name == TCP_KEEPINTVL ||
+                                  name == TCP_KEEPCNT || name == TCP_USER_TIMEOUT);
 }
 
 int set_threshold(Stream& stream, const void* value, socklen_t size) {
@@ -222,6 +229,10 @@ WEFT_SDP_EXPORT int setsockopt(int fd, int level, int name, const void* value,
   }
   if (names && is_buffer_size(level, name)) {
     if (const auto stream = Table::find(fd)) stream->take_buffer_sizes();
+  }
+  if (names && is_keepalive(level, name)) {
+    if (const auto stream = Table::find(fd))
+      return or_no_memory([&] { return stream->take_keepalive(), 0; });
   }
   if (names && level == SOL_SOCKET && name == SO_ZEROCOPY) {
     if (const auto stream = Table::find(fd)) stream->sending().take_zero_copy();

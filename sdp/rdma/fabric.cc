@@ -401,6 +401,12 @@ void Fabric::attend() {
   }
 }
 
+void Fabric::keep_alive(const Session& session, Keepalive keepalive) {
+  if (sessions_.count(session.id()) == 0) return;  // it has ended
+  (void)rdma_set_option(session.id(), kWeftOptionLevel, kOptionKeepalive, &keepalive,
+                        sizeof keepalive);
+}
+
 void Fabric::close(const std::shared_ptr<Session>& session) {
   const auto found = sessions_.find(session->id());
   if (found == sessions_.end() || std::exchange(found->second.closed, true)) return;

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "base/keepalive.h"
 #include "sdp/loop/loop.h"
 #include "sdp/rdma/completions.h"
 #include "sdp/rdma/session.h"
@@ -68,6 +69,8 @@ class Fabric final : private QueueSource {
   // that nobody has read, as TCP does. Of `session` nothing but its end can be had
   // any more.
   void close(const std::shared_ptr<Session>& session);
+  // When it gives up a silent peer. Adapters that do not know of that do as they do.
+  void keep_alive(const Session& session, Keepalive keepalive);
   // There was no memory for something: what was not told or done is.
   void catch_up();
   // Connections that are closed and still have something to send.

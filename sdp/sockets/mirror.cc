@@ -1,6 +1,8 @@
 #include "sdp/sockets/mirror.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -102,6 +104,20 @@ std::optional<std::chrono::seconds> linger_of(int fd) {
 
 bool resets_at_close(int fd) {
   return linger_of(fd) == std::chrono::seconds{0};
+}
+
+Keepalive keepalive_of(int fd) {
+  const auto value_of = [fd](int level, int name) {
+    int value = 0;
+    socklen_t size = sizeof value;
+    return real().getsockopt(fd, level, name, &value, &size) == 0 ? value : 0;
+  };
+  const int unacknowledged = value_of(IPPROTO_TCP, TCP_USER_TIMEOUT);
+  if (value_of(SOL_SOCKET, SO_KEEPALIVE) == 0) return {.idle = 0, .unacknowledged = unacknowledged};
+  return {.idle = value_of(IPPROTO_TCP, TCP_KEEPIDLE),
+          .interval = value_of(IPPROTO_TCP, TCP_KEEPINTVL),
+          .count = value_of(IPPROTO_TCP, TCP_KEEPCNT),
+          .unacknowledged = unacknowledged};
 }
 
 unsigned long long cookie_of(int fd) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/keepalive.h"
 #include "sdp/loop/file.h"
 
 namespace weft::sdp {
@@ -42,6 +43,9 @@ BufferSizes chosen_buffer_sizes(int fd);
 // SO_LINGER, if it is on: so long the end of it waits for the peer. 0 seconds: it is a reset.
 std::optional<std::chrono::seconds> linger_of(int fd);
 bool resets_at_close(int fd);
+
+// SO_KEEPALIVE, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT and TCP_USER_TIMEOUT.
+Keepalive keepalive_of(int fd);
 
 // What tells a socket from all others, whatever its number. 0 if it is none.
 unsigned long long cookie_of(int fd);

@@ -34,6 +34,7 @@ Relay::~Relay() {
 }
 
 void Relay::start() {
+  fabric_.keep_alive(*session_, keepalive_of(shadow_));
   // An urgent byte stays in its place in front of the mark.
   const int on = 1;
   (void)real().setsockopt(inner_.get(), SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);

@@ -50,6 +50,7 @@ std::shared_ptr<Stream> Stream::make(Loop& loop, Fabric& fabric, std::shared_ptr
 void Stream::start() {
   // A program with several threads may have closed it already.
   if (relay_ || end_.ended()) return;
+  fabric_.keep_alive(*session_, keepalive_of(shadow_));
   // Its edges, for the kernel would tell of an end again and again.
   const std::lock_guard lock{session_->lock};
   session_->step([this] {
@@ -59,6 +60,12 @@ void Stream::start() {
   session_->on_news = [this] { waiting_.on_news(); };
   session_->poll();
   waiting_.keep_going();
+}
+
+void Stream::take_keepalive() {
+  loop_.post([this, self = shared_from_this()] {
+    if (!end_.ended()) fabric_.keep_alive(*session_, keepalive_of(shadow_));
+  });
 }
 
 void Stream::greet() {

@@ -58,6 +58,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void reset();
   // SO_SNDBUF and SO_RCVBUF are those of the shadow.
   void take_buffer_sizes();
+  // SO_KEEPALIVE and what belongs to it are those of the shadow, too. Needs memory.
+  void take_keepalive();
   // SO_ERROR, which is told once.
   std::optional<int> take_error(int fd);
   // A call that has received something leaves the error that it met then to the next one.

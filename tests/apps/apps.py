@@ -134,6 +134,10 @@ class Namespaces:
         for s in self.sides:
             subprocess.run(["ip", "-n", s, "link", "set", self.interface, "mtu", str(mtu)], check=True)
 
+    def set_link(self, state):
+        """Up or down, at the second side."""
+        subprocess.run(["ip", "-n", self.sides[1], "link", "set", self.interface, state], check=True)
+
     def one_segment_at_a_time(self):
         """The kernel gives the link TCP's segments as they would be on a cable, and not many of them in one packet."""
         for s in self.sides:

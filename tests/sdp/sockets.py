@@ -207,6 +207,43 @@ for turn in range(4):
 FEW_PORTS = 'ip link set lo up && echo 40000 40127 > /proc/sys/net/ipv4/ip_local_port_range && exec "$@"'
 
 
+def until_quiet(w, side):
+    """Until nothing moves on TCP there. What is on its way is repeated, and keepalives wait."""
+    look = [*w.place.enter(side), "ss", "-tinH"]
+    seen, same = "", 0
+    while same < 10:
+        if time.monotonic() > w.until:
+            raise Failed("TCP does not come to rest")
+        now = " ".join(re.findall(r"bytes_(?:sent|acked|received):\d+|segs_out:\d+",
+                                  subprocess.run(look, check=True, text=True, stdout=subprocess.PIPE).stdout))
+        same = same + 1 if now == seen else 0
+        seen = now
+        time.sleep(0.02)
+
+
+# A connection that is silent survives, as TCP's does; those whose options say so end.
+@case("sockets.cut_path", seconds=60, namespaces="check")
+def cut_path(w):
+    if w.place.name != "namespaces":
+        raise Skipped("between namespaces alone is there a path to cut")
+    program, port = ["python3", "-B", os.path.join(HERE, "cut_path.py")], w.port()
+    w.serve([*program, "serve", w.address, str(port)], port)
+    heard, told = os.pipe()
+    client = w.start(1, [*program, "connect", w.address, str(port)], stdin=heard)
+    os.close(heard)
+    with open(told, "w", encoding="ascii") as to_client:
+        for state, link in (("cut", "down"), ("mended", "up")):
+            if not client.has_said(f"to be {state}", w.until):
+                raise Failed(f"the path was not to be {state}")
+            if state == "cut":
+                until_quiet(w, 1)
+            w.place.set_link(link)
+            to_client.write(f"{state}\n")
+            to_client.flush()
+        w.ends(client)
+    return client.text().splitlines()
+
+
 @case("sockets.many_addresses", seconds=30, namespaces=None)
 def many_addresses(w):
     own_network = ["unshare", "--map-root-user", "--net", "sh", "-c", FEW_PORTS, "sh"]
