@@ -80,7 +80,10 @@ class Engine final : public Runtime {
   void defer(Token& token, EventHandler& handler) override;
   void closes_at(Token& token, Time when) override;
 
-  // Any thread: after this no handler refers to user memory that was retired before the call.
+  // Does the calling thread hold it?
+  bool held_here() const { return held_.held_here(); }
+  // Any thread but the holder: after this no handler refers to user memory that was retired before
+  // the call.
   void retire_memory();
 
   // Sends what was deferred, and waits for connections that close in a moment. Does not wait for a

@@ -39,9 +39,14 @@ class PiMutex {
     uint32_t own = thread_id();
     if (!word_.compare_exchange_strong(own, 0, std::memory_order_seq_cst)) hand_over();
   }
+  // By the calling thread.
+  bool held_here() const {
+    return (word_.load(std::memory_order_relaxed) & kHolder) == thread_id();
+  }
   bool held() const { return word_.load(std::memory_order_seq_cst) != 0; }
 
  private:
+  static constexpr uint32_t kHolder = 0x3fffffff;  // FUTEX_TID_MASK
   void hand_over();
   // As the kernel wants it: the holder's thread id, and FUTEX_WAITERS when it has to be told.
   std::atomic<uint32_t> word_{0};

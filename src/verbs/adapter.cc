@@ -78,7 +78,11 @@ Result<Adapter*, port::SystemError> Adapter::get(
 Adapter::Adapter()
     : memory_(
           [this] {
+            for (auto& e : engines_) {
+              if (e->held_here()) return false;
+            }
             for (auto& e : engines_) e->retire_memory();
+            return true;
           },
           has_fixed_numbers()) {}
 

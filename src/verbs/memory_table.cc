@@ -24,13 +24,13 @@ Result<std::byte*, MemoryFault> Region::resolve(uint64_t address, uint64_t size,
   return base + (address - iova);
 }
 
-MemoryTable::MemoryTable(std::function<void()> quiesce, bool counted)
+MemoryTable::MemoryTable(std::function<bool()> quiesce, bool counted)
     : quiesce_(std::move(quiesce)), counted_(counted), next_index_(1), fresh_left_(kIndices - 1) {
   if (!counted) next_index_ = static_cast<uint32_t>(random_.next() % (kIndices - 1)) + 1;
 }
 
 MemoryTable::~MemoryTable() {
-  for (Region* r : retired_) delete r;
+  while (retired_ != nullptr) delete std::exchange(retired_, retired_->next_retired);
   for (auto& c : chunks_) {
     Chunk* chunk = c.load(std::memory_order_relaxed);
     if (chunk == nullptr) continue;
@@ -39,12 +39,17 @@ MemoryTable::~MemoryTable() {
   }
 }
 
-Outcome<Stag> MemoryTable::allocate() {
+Outcome<Stag> MemoryTable::allocate(Indices& outgrown) {
   // Fresh indices until enough rest, then the one that was free longest: a stale STag finds nothing
   // for a long time.
   const size_t resting = free_.size() - free_first_;
   // Giving an index back must not need memory.
-  if (free_.capacity() <= free_.size() + taken_) free_.reserve(2 * (free_.size() + taken_) + 64);
+  if (free_.capacity() <= free_.size() + taken_) {
+    Indices larger;
+    larger.reserve(2 * (free_.size() + taken_) + 64);
+    larger = free_;
+    outgrown = std::exchange(free_, std::move(larger));
+  }
   uint32_t index = 0;
   if (fresh_left_ > 0 && resting < kResting) {
     --fresh_left_;
@@ -123,8 +128,9 @@ Outcome<Region*> MemoryTable::add(ProtectionDomain& pd, void* address, uint64_t 
                                        .length = length,
                                        .access = flags,
                                        .pd = &pd}};
+  Indices outgrown;
   const std::lock_guard guard{lock_};
-  const auto stag = allocate();
+  const auto stag = allocate(outgrown);
   if (!stag.ok()) return fail(stag.error());
   r->stag = *stag;
   pd.add_ref();
@@ -134,18 +140,16 @@ Outcome<Region*> MemoryTable::add(ProtectionDomain& pd, void* address, uint64_t 
 }
 
 Outcome<Ok> MemoryTable::remove(Region* region) {
-  std::vector<Region*> retired;
+  Region* retired = nullptr;
   {
     const std::lock_guard guard{lock_};
     if (region->windows.load(std::memory_order_acquire) > 0) return fail(Errc::busy);
-    retired = take_retired();
     slot(region->stag).store(nullptr, std::memory_order_release);
+    region->frees_index = true;
+    unpublish(region);
+    retired = take_retired();
   }
-  quiesce_();
-  const std::lock_guard guard{lock_};
-  free_index(region->stag);
-  reclaim(region);
-  for (Region* r : retired) delete r;
+  free_retired(retired);
   return Ok{};
 }
 
@@ -158,30 +162,33 @@ Outcome<Region*> MemoryTable::replace(Region* region, ProtectionDomain& pd, void
                                            .length = length,
                                            .access = flags,
                                            .pd = &pd}};
+  Region* retired = nullptr;
   {
     const std::lock_guard guard{lock_};
     if (region->windows.load(std::memory_order_acquire) > 0) return fail(Errc::busy);
     pd.add_ref();
     count_.fetch_add(1, std::memory_order_relaxed);
     slot(region->stag).store(fresh.get(), std::memory_order_release);
+    unpublish(region);
+    retired = take_retired();
   }
-  quiesce_();
-  const std::lock_guard guard{lock_};
-  reclaim(region);
+  free_retired(retired);
   return fresh.release();
 }
 
-void MemoryTable::reclaim(Region* region) {
+// Its owner has it no more. Nobody finds it from now on.
+void MemoryTable::unpublish(Region* region) {
   region->pd->drop_ref();
   count_.fetch_sub(1, std::memory_order_relaxed);
-  delete region;
+  retire(region);
 }
 
 // --- windows
 
 Outcome<Window> MemoryTable::reserve_window() {
+  Indices outgrown;
   const std::lock_guard guard{lock_};
-  const auto stag = allocate();
+  const auto stag = allocate(outgrown);
   if (!stag.ok()) return fail(stag.error());
   const WindowId id{++last_window_};
   try {
@@ -194,20 +201,21 @@ Outcome<Window> MemoryTable::reserve_window() {
 }
 
 void MemoryTable::release_window(Stag stag) {
-  std::vector<Region*> retired;
-  Region* window = nullptr;
+  std::map<uint32_t, WindowId>::node_type released;
+  Region* retired = nullptr;
   {
     const std::lock_guard guard{lock_};
-    windows_.erase(index_of(stag));
-    window = slot(stag).exchange(nullptr, std::memory_order_acq_rel);
-    if (window != nullptr) window->parent->windows.fetch_sub(1, std::memory_order_acq_rel);
+    released = windows_.extract(index_of(stag));
+    Region* window = slot(stag).exchange(nullptr, std::memory_order_acq_rel);
+    if (window != nullptr) {
+      window->parent->windows.fetch_sub(1, std::memory_order_acq_rel);
+      retire(window);
+    }
     retired = take_retired();
   }
-  quiesce_();
+  free_retired(retired);
   const std::lock_guard guard{lock_};
   free_index(stag);
-  delete window;
-  for (Region* r : retired) delete r;
 }
 
 Outcome<bool> MemoryTable::bind_window(WindowId id, Stag old, Stag fresh, const Region& bounds) {
@@ -220,7 +228,6 @@ Outcome<bool> MemoryTable::bind_window(WindowId id, Stag old, Stag fresh, const 
   if (bounds.window_qp != Qpn{} && slot(old).load(std::memory_order_acquire) != nullptr) {
     return fail(Errc::busy);
   }
-  make_room_to_retire();
   Region* r = nullptr;
   if (bounds.length > 0) {
     // Another thread may be taking the region back: it is unpublished then, and only not freed yet.
@@ -251,37 +258,46 @@ Result<Ok, MemoryFault> MemoryTable::invalidate(Stag stag) {
   Region* r = find(stag);
   if (r == nullptr) return fail(MemoryFault::invalid_stag);
   if (!r->window) return fail(MemoryFault::cannot_invalidate);
-  make_room_to_retire();
   slot(stag).store(nullptr, std::memory_order_release);
   r->parent->windows.fetch_sub(1, std::memory_order_acq_rel);
   retire(r);
   return Ok{};
 }
 
-// Where that throws nothing has changed yet.
-void MemoryTable::make_room_to_retire() {
-  if (retired_.size() == retired_.capacity()) retired_.reserve(2 * retired_.size() + 16);
+void MemoryTable::retire(Region* region) {
+  region->next_retired = std::exchange(retired_, region);
+  retired_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void MemoryTable::retire(Region* window) {
-  retired_.push_back(window);
-  retired_count_.store(retired_.size(), std::memory_order_relaxed);
-}
-
-std::vector<Region*> MemoryTable::take_retired() {
+Region* MemoryTable::take_retired() {
   retired_count_.store(0, std::memory_order_relaxed);
-  return std::exchange(retired_, {});
+  return std::exchange(retired_, nullptr);
 }
 
-void MemoryTable::free_retired() {
-  std::vector<Region*> retired;
+void MemoryTable::free_retired(Region* first) {
+  const bool quiet = quiesce_();
+  {
+    const std::lock_guard guard{lock_};
+    for (Region* r = first; r != nullptr;) {
+      Region* const next = r->next_retired;
+      if (!quiet) {
+        retire(r);
+      } else if (r->frees_index) {
+        free_index(r->stag);
+      }
+      r = next;
+    }
+  }
+  while (quiet && first != nullptr) delete std::exchange(first, first->next_retired);
+}
+
+void MemoryTable::free_all_retired() {
+  Region* retired = nullptr;
   {
     const std::lock_guard guard{lock_};
     retired = take_retired();
   }
-  if (retired.empty()) return;
-  quiesce_();
-  for (Region* r : retired) delete r;
+  if (retired != nullptr) free_retired(retired);
 }
 
 }  // namespace weft::verbs

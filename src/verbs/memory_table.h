@@ -2,15 +2,19 @@
 // Engine holders look entries up without a lock. An entry that goes away is unpublished first; then
 // every engine is held once, so that nobody is in the middle of using it; then it is freed.
 //
+// A program may have a `free` of its own that deregisters memory (MVAPICH2). It is called wherever
+// weft frees something: by a holder, too, who cannot wait for itself. So nothing is freed under the
+// table's lock, and what a holder takes back is freed later.
+//
 // Above 400 lines with its source: regions, windows and keys are entries of one table.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
 #include "base/random.h"
@@ -42,6 +46,8 @@ struct Region {
   Qpn window_qp;                     // type 2 windows: the queue pair that it is bound to; else 0
   Region* parent = nullptr;          // windows: the region they open on
   std::atomic<uint32_t> windows{0};  // regions: how many windows are bound to it
+  Region* next_retired = nullptr;
+  bool frees_index = false;  // when it is freed
 
   // The process's address of [address, address + size), or why not. `need` 0: any registered
   // memory will do.
@@ -51,25 +57,25 @@ struct Region {
 
 class MemoryTable {
  public:
-  // `quiesce` holds each engine once (Engine::retire_memory). `counted`: STags are no secret, and
-  // begin at 0x100 (option uc_port).
-  explicit MemoryTable(std::function<void()> quiesce, bool counted = false);
+  // `quiesce` holds each engine once (Engine::retire_memory); false: the calling thread holds one.
+  // `counted`: STags are no secret, and begin at 0x100 (option uc_port).
+  explicit MemoryTable(std::function<bool()> quiesce, bool counted = false);
   ~MemoryTable();
 
   // Registers memory and checks that it is mapped, and writable where `flags` asks for it. Any
   // thread. Errors: invalid (flags that do not go together), fault, no_memory.
   Outcome<Region*> add(ProtectionDomain& pd, void* address, uint64_t length, uint64_t iova,
                        uint32_t flags);
-  // Busy while windows are bound to it. After success nothing touches the memory. Any thread, not
-  // an engine holder.
+  // Busy while windows are bound to it. After success nothing touches the memory, but for the turn
+  // in which a holder calls this. Any thread.
   Outcome<Ok> remove(Region* region);
   // Replaces a region by one with other bounds, rights or domain; it keeps its STag. The old one is
-  // freed. Any thread, not a holder.
+  // freed. Any thread.
   Outcome<Region*> replace(Region* region, ProtectionDomain& pd, void* address, uint64_t length,
                            uint64_t iova, uint32_t flags);
 
-  // Reserves an STag for a window, and gives it back. Any thread; release not by a holder. Binds of
-  // the window that still wait in a send queue fail from its release on.
+  // Reserves an STag for a window, and gives it back. Any thread. Binds of the window that still
+  // wait in a send queue fail from its release on.
   Outcome<Window> reserve_window();
   void release_window(Stag stag);
   // Engine holder: publishes the window `id` under `fresh`, whose index is the one of `old`, and
@@ -82,7 +88,7 @@ class MemoryTable {
   Result<Ok, work::MemoryFault> invalidate(Stag stag);
   // Frees windows that holders have unpublished, once there are many. Any thread, not a holder.
   void tidy() {
-    if (retired_count_.load(std::memory_order_relaxed) > kMostRetired) free_retired();
+    if (retired_count_.load(std::memory_order_relaxed) > kMostRetired) free_all_retired();
   }
   // How many there are.
   size_t retired() const { return retired_count_.load(std::memory_order_relaxed); }
@@ -120,28 +126,31 @@ class MemoryTable {
   std::atomic<Region*>& slot(Stag s) {
     return (*chunks_[index_of(s) / kChunk].load(std::memory_order_acquire))[index_of(s) % kChunk];
   }
-  Outcome<Stag> allocate();  // under lock_
-  void free_index(Stag stag);
-  void reclaim(Region* region);
-  void make_room_to_retire();           // under lock_
-  void retire(Region* window);          // under lock_; there is room
-  std::vector<Region*> take_retired();  // under lock_
-  void free_retired();
+  using Indices = std::vector<uint32_t>;
 
-  std::function<void()> quiesce_;
+  // Under lock_. `outgrown` is to be freed without it.
+  Outcome<Stag> allocate(Indices& outgrown);
+  void free_index(Stag stag);
+  void unpublish(Region* region);
+  void retire(Region* region);
+  Region* take_retired();
+  // Not under it. Those that take_retired() gave.
+  void free_retired(Region* first);
+  void free_all_retired();
+
+  std::function<bool()> quiesce_;
   const bool counted_;
   mutable std::mutex lock_;
   std::array<std::atomic<Chunk*>, kIndices / kChunk> chunks_{};
-  std::vector<uint32_t> free_;  // indices that were used before, oldest first
+  Indices free_;  // indices that were used before, oldest first
   size_t free_first_ = 0;
-  size_t taken_ = 0;  // indices, for each of which there is room in free_
-  std::unordered_map<uint32_t, WindowId> windows_;  // by index
+  size_t taken_ = 0;                      // indices, for each of which there is room in free_
+  std::map<uint32_t, WindowId> windows_;  // by index
   uint64_t last_window_ = 0;
   uint32_t next_index_;
   uint32_t fresh_left_;
   std::atomic<size_t> count_{0};
-  std::vector<Region*> retired_;  // unpublished by a holder, who could not wait for the others;
-                                  // freed after the next quiesce
+  Region* retired_ = nullptr;  // a list: unpublished, and freed after the next quiesce
   std::atomic<size_t> retired_count_{0};
   SystemRandom random_;
 };

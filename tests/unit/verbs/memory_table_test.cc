@@ -20,6 +20,7 @@ class MemoryTableTest : public VerbsTest {
       : table([this] {
           ++quiesced;
           if (while_quiescing) std::exchange(while_quiescing, {})();
+          return !holds;
         }) {}
 
   Region* add(Buffer& b, uint32_t flags = access::kLocalWrite, uint64_t iova = 0) {
@@ -35,6 +36,7 @@ class MemoryTableTest : public VerbsTest {
   }
 
   int quiesced = 0;
+  bool holds = false;  // the calling thread an engine
   std::function<void()> while_quiescing;
   ProtectionDomain other{context};
   MemoryTable table;
@@ -85,6 +87,60 @@ TEST_F(MemoryTableTest, FoundByItsWholeStag) {
   EXPECT_EQ(quiesced, 1) << "every engine was held once before the memory was let go";
 }
 
+// Its `free` may be called by weft, which holds an engine then.
+TEST_F(MemoryTableTest, WhatAHolderTakesBackIsFreedLater) {
+  Region* r = add(memory);
+  Region* another = add(memory);
+  const Stag stag = r->stag;
+  const size_t before = table.size();
+  holds = true;
+  ASSERT_TRUE(table.remove(r).ok());
+  EXPECT_EQ(table.find(stag), nullptr);
+  EXPECT_EQ(table.size(), before - 1);
+  EXPECT_EQ(table.retired(), 1U) << "this thread may be in the middle of using it";
+  EXPECT_EQ(r->length, memory.size());
+  holds = false;
+  ASSERT_TRUE(table.remove(another).ok());
+  EXPECT_EQ(table.retired(), 0U);
+  EXPECT_FALSE(pd.in_use());
+}
+
+TEST_F(MemoryTableTest, AHolderMayReplaceAndReleaseToo) {
+  Region* r = add(memory);
+  const auto window = table.reserve_window();
+  ASSERT_TRUE(window.ok());
+  holds = true;
+  const auto fresh = table.replace(r, pd, memory.data(), 100, 0, 0);
+  ASSERT_TRUE(fresh.ok());
+  EXPECT_EQ(table.find(r->stag), *fresh);
+  table.release_window(window->stag);
+  EXPECT_EQ(table.retired(), 1U);
+  holds = false;
+  ASSERT_TRUE(table.remove(*fresh).ok());
+  EXPECT_EQ(table.retired(), 0U);
+}
+
+TEST_F(MemoryTableTest, AnEnginesHolderDeregistersWithoutWaitingForItself) {
+  MemoryTable& own = adapter().memory();
+  const auto r = own.add(pd, memory.data(), memory.size(), 0, 0);
+  ASSERT_TRUE(r.ok());
+  const Stag stag = (*r)->stag;
+  {
+    engine::Engine& engine = adapter().engine(0);
+    const auto h = engine.hold();
+    ASSERT_TRUE(engine.held_here());
+    std::thread{[&] { EXPECT_FALSE(engine.held_here()); }}.join();
+    EXPECT_TRUE(own.remove(*r).ok());
+  }
+  EXPECT_FALSE(adapter().engine(0).held_here());
+  EXPECT_EQ(own.find(stag), nullptr);
+  EXPECT_EQ(own.retired(), 1U);
+  const auto another = own.add(pd, memory.data(), memory.size(), 0, 0);
+  ASSERT_TRUE(another.ok());
+  EXPECT_TRUE(own.remove(*another).ok());
+  EXPECT_EQ(own.retired(), 0U);
+}
+
 TEST_F(MemoryTableTest, StagsAreNotReusedSoon) {
   std::set<uint32_t> indices;
   for (int i = 0; i < 5000; ++i) {
@@ -105,7 +161,7 @@ TEST_F(MemoryTableTest, StagsAreHardToPredict) {
   std::set<uint32_t> keys;
   std::set<uint32_t> steps;
   for (int i = 0; i < 16; ++i) {
-    MemoryTable fresh([] {});
+    MemoryTable fresh([] { return true; });
     uint32_t last = 0;
     for (int k = 0; k < 200; ++k) {
       Region* r = *fresh.add(pd, memory.data(), memory.size(), 0, access::kLocalWrite);
@@ -124,7 +180,7 @@ TEST_F(MemoryTableTest, StagsAreHardToPredict) {
 
 // Option uc_port: who builds a circuit knows them beforehand.
 TEST_F(MemoryTableTest, CountedStagsAreKnownBeforehand) {
-  MemoryTable counted([] {}, true);
+  MemoryTable counted([] { return true; }, true);
   for (uint32_t i = 1; i <= 3; ++i) {
     Region* r = *counted.add(pd, memory.data(), memory.size(), 0, access::kLocalWrite);
     EXPECT_EQ(r->stag, Stag{i << 8});
@@ -409,6 +465,7 @@ TEST(MemoryTableThreads, LookupsNeverSeeHalfARegion) {
       const int now = t.load();
       while (t.load() != -1 && t.load() < now + 2) std::this_thread::yield();
     }
+    return true;
   });
   Context context(adapter(), device::Device{});
   ProtectionDomain pd{context};
