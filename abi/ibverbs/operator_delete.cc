@@ -22,6 +22,8 @@ PutOffFree::Free find_delete(const char* name) {
 
 }  // namespace
 
+// Blocks come from the operators that stand beside those, and the library needs none of its own.
+// NOLINTBEGIN(misc-new-delete-overloads)
 void operator delete(void* block) noexcept {
   static const PutOffFree::Free really = find_delete("_ZdlPv");
   if (block != nullptr && !PutOffFree::keep_one(block, really)) really(block);
@@ -39,3 +41,4 @@ void operator delete(void* block, std::size_t) noexcept {
 void operator delete[](void* block, std::size_t) noexcept {
   ::operator delete[](block);
 }
+// NOLINTEND(misc-new-delete-overloads)

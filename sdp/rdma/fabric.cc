@@ -402,7 +402,7 @@ void Fabric::attend() {
 }
 
 void Fabric::keep_alive(const Session& session, Keepalive keepalive) {
-  if (sessions_.count(session.id()) == 0) return;  // it has ended
+  if (!sessions_.contains(session.id())) return;  // it has ended
   (void)rdma_set_option(session.id(), kWeftOptionLevel, kOptionKeepalive, &keepalive,
                         sizeof keepalive);
 }

@@ -121,11 +121,9 @@ void Stream::connection_lost(bool unanswered) {
   const bool said = ending_.closing() && ending_.shut();
   ending_.end();
   if (!live) return;
-  using Kind = work::StreamEnd::Kind;
-  tell_end(said         ? Kind::closed
-           : unanswered ? Kind::unanswered
-                        : Kind::lost,
-           said ? wire::TermError{} : term::kMpaConnectionLost);
+  if (said) return tell_end(work::StreamEnd::Kind::closed, {});
+  tell_end(unanswered ? work::StreamEnd::Kind::unanswered : work::StreamEnd::Kind::lost,
+           term::kMpaConnectionLost);
 }
 
 void Stream::source_lost(const void* address) {
