@@ -26,12 +26,12 @@ PutOffFree::Free find_delete(const char* name) {
 // NOLINTBEGIN(misc-new-delete-overloads)
 void operator delete(void* block) noexcept {
   static const PutOffFree::Free really = find_delete("_ZdlPv");
-  if (block != nullptr && !PutOffFree::keep_one(block, really)) really(block);
+  if (block != nullptr && !PutOffFree::keep(block, really)) really(block);
 }
 
 void operator delete[](void* block) noexcept {
   static const PutOffFree::Free really = find_delete("_ZdaPv");
-  if (block != nullptr && !PutOffFree::keep_array(block, really)) really(block);
+  if (block != nullptr && !PutOffFree::keep(block, really)) really(block);
 }
 
 void operator delete(void* block, std::size_t) noexcept {

@@ -1,5 +1,7 @@
 #include "base/put_off_free.h"
 
+#include <sys/mman.h>
+
 #include <new>
 
 namespace weft {
@@ -7,18 +9,48 @@ namespace weft {
 constinit thread_local PutOffFree::OfThread PutOffFree::of_thread
     __attribute__((tls_model("initial-exec")));
 
-bool PutOffFree::keep(void* block, Kept& kept, Free really) noexcept {
-  if (of_thread.depth == 0) return false;
-  kept.first = ::new (block) Link{kept.first};
-  kept.really = really;
+struct PutOffFree::Page {
+  static constexpr size_t kBytes = 4096;
+  static constexpr size_t kMost = (kBytes - 2 * sizeof(void*)) / sizeof(Kept);
+
+  Page* older = nullptr;
+  size_t count = 0;
+  std::array<Kept, kMost> kept;
+};
+
+bool PutOffFree::remember(const Kept& kept) noexcept {
+  OfThread& t = of_thread;
+  if (t.count < kFew) {
+    t.few[t.count++] = kept;
+    return true;
+  }
+  static_assert(sizeof(Page) <= Page::kBytes);
+  if (t.pages == nullptr || t.pages->count == Page::kMost) {
+    void* const memory =
+        ::mmap(nullptr, Page::kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    Page* const page = ::new (memory) Page;
+    page->older = t.pages;
+    t.pages = page;
+  }
+  t.pages->kept[t.pages->count++] = kept;
+  ++t.count;
   return true;
 }
 
-// A program's `free` may come back here, and hold an engine meanwhile.
-void PutOffFree::free_all(Kept& kept) noexcept {
-  while (Link* const link = kept.first) {
-    kept.first = link->next;
-    kept.really(link);
+// A program's `free` may come back here, hold an engine meanwhile, and leave more.
+void PutOffFree::free_kept() noexcept {
+  const auto few = of_thread.few;
+  const size_t count = of_thread.count < kFew ? of_thread.count : kFew;
+  Page* page = of_thread.pages;
+  of_thread.pages = nullptr;
+  of_thread.count = 0;
+  for (size_t i = 0; i < count; ++i) few[i].really(few[i].block);
+  while (page != nullptr) {
+    for (size_t i = 0; i < page->count; ++i) page->kept[i].really(page->kept[i].block);
+    Page* const older = page->older;
+    (void)::munmap(page, Page::kBytes);
+    page = older;
   }
 }
 

@@ -3,6 +3,9 @@
 // that holds an engine must not wait for the program, so what it frees is kept until it has let go.
 #pragma once
 
+#include <array>
+#include <cstddef>
+
 namespace weft {
 
 class PutOffFree {
@@ -10,38 +13,32 @@ class PutOffFree {
   // Between the two what this thread hands to keep() is kept. They may be nested.
   static void begin() noexcept { ++of_thread.depth; }
   static void end() noexcept {
-    if (--of_thread.depth == 0) free_kept();
+    if (--of_thread.depth == 0 && of_thread.count > 0) free_kept();
   }
 
   // Frees a block for good.
   using Free = void (*)(void* block);
-  // True: `block`, of 8 bytes and more, is kept, and freed at the end, by `one` or, if it is an
-  // array, by `array`. They are the same in all calls. False: nothing is put off.
-  static bool keep_one(void* block, Free one) noexcept { return keep(block, of_thread.ones, one); }
-  static bool keep_array(void* block, Free array) noexcept {
-    return keep(block, of_thread.arrays, array);
+  // True: `really` gets the block at the end. False: nothing is put off, or there is no memory to
+  // remember it.
+  static bool keep(void* block, Free really) noexcept {
+    return of_thread.depth > 0 && remember({block, really});
   }
 
  private:
-  // In the block itself, for there may be no memory.
-  struct Link {
-    Link* next;
-  };
   struct Kept {
-    Link* first = nullptr;
-    Free really = nullptr;
+    void* block;
+    Free really;
   };
+  struct Page;  // of the system's, for those that are more than kFew
+  static constexpr size_t kFew = 8;
   struct OfThread {
     unsigned depth = 0;
-    Kept ones;
-    Kept arrays;
+    size_t count = 0;  // of all
+    std::array<Kept, kFew> few{};
+    Page* pages = nullptr;  // the newest first
   };
-  static bool keep(void* block, Kept& kept, Free really) noexcept;
-  static void free_all(Kept& kept) noexcept;
-  static void free_kept() noexcept {
-    if (of_thread.ones.first != nullptr) free_all(of_thread.ones);
-    if (of_thread.arrays.first != nullptr) free_all(of_thread.arrays);
-  }
+  static bool remember(const Kept& kept) noexcept;
+  static void free_kept() noexcept;
 
   static constinit thread_local OfThread of_thread __attribute__((tls_model("initial-exec")));
 };

@@ -25,12 +25,12 @@ struct PutOffFreeTest : testing::Test {
     freed_ones.clear();
     freed_arrays.clear();
   }
-  std::array<void*, 3> blocks{};  // of 8 bytes
+  std::array<char, 3000> blocks{};  // of a byte
 };
 
 TEST_F(PutOffFreeTest, NothingIsKeptOutside) {
-  EXPECT_FALSE(PutOffFree::keep_one(&blocks[0], free_one));
-  EXPECT_FALSE(PutOffFree::keep_array(&blocks[1], free_array));
+  EXPECT_FALSE(PutOffFree::keep(&blocks[0], free_one));
+  EXPECT_FALSE(PutOffFree::keep(&blocks[1], free_array));
   PutOffFree::begin();
   PutOffFree::end();
   EXPECT_TRUE(freed_ones.empty());
@@ -38,23 +38,32 @@ TEST_F(PutOffFreeTest, NothingIsKeptOutside) {
 
 TEST_F(PutOffFreeTest, WhatIsKeptIsFreedOnceAtTheEnd) {
   PutOffFree::begin();
-  EXPECT_TRUE(PutOffFree::keep_one(&blocks[0], free_one));
-  EXPECT_TRUE(PutOffFree::keep_array(&blocks[1], free_array));
+  EXPECT_TRUE(PutOffFree::keep(&blocks[0], free_one));
+  EXPECT_TRUE(PutOffFree::keep(&blocks[1], free_array));
   PutOffFree::begin();
-  EXPECT_TRUE(PutOffFree::keep_one(&blocks[2], free_one));
+  EXPECT_TRUE(PutOffFree::keep(&blocks[2], free_one));
   PutOffFree::end();
   EXPECT_TRUE(freed_ones.empty()) << "the outer scope goes on";
   PutOffFree::end();
-  EXPECT_EQ(freed_ones, (std::vector<void*>{&blocks[2], &blocks[0]}));
+  EXPECT_EQ(freed_ones, (std::vector<void*>{&blocks[0], &blocks[2]}));
   EXPECT_EQ(freed_arrays, std::vector<void*>{&blocks[1]});
   PutOffFree::begin();
   PutOffFree::end();
   EXPECT_EQ(freed_ones.size(), 2U);
 }
 
+// More than fit into a page and another one.
+TEST_F(PutOffFreeTest, ThousandsAreFreedOnce) {
+  PutOffFree::begin();
+  for (char& block : blocks) ASSERT_TRUE(PutOffFree::keep(&block, free_one));
+  PutOffFree::end();
+  EXPECT_EQ(freed_ones.size(), blocks.size());
+  EXPECT_EQ(std::set<void*>(freed_ones.begin(), freed_ones.end()).size(), blocks.size());
+}
+
 TEST_F(PutOffFreeTest, EachThreadHasItsOwn) {
   PutOffFree::begin();
-  std::thread{[&] { EXPECT_FALSE(PutOffFree::keep_one(&blocks[0], free_one)); }}.join();
+  std::thread{[&] { EXPECT_FALSE(PutOffFree::keep(&blocks[0], free_one)); }}.join();
   PutOffFree::end();
 }
 
@@ -64,15 +73,15 @@ void free_and_hold(void* block) {
   freed_ones.push_back(block);
   if (left == nullptr) return;
   PutOffFree::begin();
-  EXPECT_TRUE(PutOffFree::keep_one(std::exchange(left, nullptr), free_and_hold));
+  EXPECT_TRUE(PutOffFree::keep(std::exchange(left, nullptr), free_and_hold));
   PutOffFree::end();
 }
 
 TEST_F(PutOffFreeTest, WhoFreesMayHoldAgain) {
   left = &blocks[2];
   PutOffFree::begin();
-  PutOffFree::keep_one(&blocks[0], free_and_hold);
-  PutOffFree::keep_one(&blocks[1], free_and_hold);
+  PutOffFree::keep(&blocks[0], free_and_hold);
+  PutOffFree::keep(&blocks[1], free_and_hold);
   PutOffFree::end();
   EXPECT_EQ(freed_ones.size(), 3U);
   EXPECT_EQ(std::set<void*>(freed_ones.begin(), freed_ones.end()).size(), 3U);
