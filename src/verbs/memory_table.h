@@ -2,9 +2,10 @@
 // Engine holders look entries up without a lock. An entry that goes away is unpublished first; then
 // every engine is held once, so that nobody is in the middle of using it; then it is freed.
 //
-// A program may have a `free` of its own that deregisters memory (MVAPICH2). It is called wherever
-// weft frees something: by a holder, too, who cannot wait for itself. So nothing is freed under the
-// table's lock, and what a holder takes back is freed later.
+// A program may have a `free` of its own that deregisters memory (MVAPICH2), and it is called where
+// weft frees something. So nothing is freed under the table's lock. A holder frees later
+// (base/put_off_free.h); where libc frees for it all the same, it cannot wait for itself, and what
+// it takes back is freed with the next that is.
 //
 // Above 400 lines with its source: regions, windows and keys are entries of one table.
 #pragma once

@@ -5,6 +5,7 @@
 
 #include "base/rdma_option.h"
 #include "tests/abi/cm_fixture.h"
+#include "tests/support/rc_way.h"
 
 namespace weft::test {
 namespace {
@@ -57,7 +58,8 @@ TEST_F(CmOption, KeepalivesAreThoseOfTheSocket) {
   connect_pair();
   const int fd = socket_at(port_of(listener), false);
   const int other = socket_at(port_of(listener), true);
-  if (fd < 0) GTEST_SKIP() << "the connection is none of TCP (WEFT_RC=udp)";
+  if (rc_by_udp()) GTEST_SKIP() << "the connection is none of TCP (WEFT_RC=udp)";
+  ASSERT_GE(fd, 0);
   EXPECT_EQ(option(fd, SOL_SOCKET, SO_KEEPALIVE), 1) << "the device's own";
   EXPECT_EQ(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 10);
   const auto set = [&](Keepalive k) {
@@ -94,7 +96,8 @@ TEST_F(CmOption, KeepalivesMayComeFirst) {
   expect_event(active.get(), RDMA_CM_EVENT_ESTABLISHED);
   expect_event(passive.get(), RDMA_CM_EVENT_ESTABLISHED);
   const int fd = socket_at(port_of(listener), false);
-  if (fd < 0) GTEST_SKIP() << "the connection is none of TCP (WEFT_RC=udp)";
+  if (rc_by_udp()) GTEST_SKIP() << "the connection is none of TCP (WEFT_RC=udp)";
+  ASSERT_GE(fd, 0);
   EXPECT_EQ(option(fd, SOL_SOCKET, SO_KEEPALIVE), 0);
   EXPECT_EQ(option(socket_at(port_of(listener), true), IPPROTO_TCP, TCP_KEEPIDLE), 44);
 }
