@@ -1,7 +1,6 @@
 #include "mpa/fpdu_writer.h"
 
 #include "base/crc32c.h"
-#include "base/guarded.h"
 #include "base/slow_copy.h"
 
 namespace weft::mpa {
@@ -74,10 +73,8 @@ bool FpduWriter::fits(const TxBatch& batch, size_t header, size_t payload, size_
         frame + (frame / (wire::kMarkerSpacing - wire::kMarkerSize) + 2) * wire::kMarkerSize;
     return batch.has_room(marked, 0, marked);
   }
-  // Where FPDUs have filled whole segments the next one begins a segment.
-  if (segment_ != 0 && !batch.empty() && batch.bytes() % segment_ + frame > segment_) return false;
-  if (copies(payload)) return batch.has_room(frame, 0, frame);
-  return batch.has_room(header + kOverhead, pieces, frame);
+  if (copies(payload)) return fits_copied(batch, frame);
+  return !crosses_segment(batch, frame) && batch.has_room(header + kOverhead, pieces, frame);
 }
 
 bool FpduWriter::write(TxBatch& batch, Bytes header, std::span<const IoVec> payload) {

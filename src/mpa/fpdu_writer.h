@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
+#include "base/guarded.h"
 #include "base/io_vec.h"
 #include "mpa/tx_batch.h"
 #include "wire/fpdu.h"
@@ -55,6 +57,32 @@ class FpduWriter {
   // Appends one FPDU. `header` is copied, `payload` copied or referred to (see kCopyBelow). fits()
   // said yes. False, with nothing appended, where memory of the payload is gone (base/guarded.h).
   [[nodiscard]] bool write(TxBatch& batch, Bytes header, std::span<const IoVec> payload);
+  // Most messages that are short, within one host or without CRC: one piece of payload, which is
+  // copied, and no sum. The header is made where it leaves from.
+  bool writes_short(size_t payload) const {
+    return !crc_ && markers_ == nullptr && payload < kCopyBelow;
+  }
+  enum class Short : uint8_t { written, no_room, gone };
+  // Appends one FPDU for which writes_short() said yes. `Header`: of wire/ddp_header.h. gone: as
+  // false of write().
+  template <class Header>
+  [[nodiscard]] Short write_short(TxBatch& batch, const Header& header, const void* payload,
+                                  size_t n) {
+    const size_t ulpdu = Header::kSize + n;
+    const size_t size = form_.size(ulpdu);
+    if (!fits_copied(batch, size)) return Short::no_room;
+    std::byte* p = batch.stage(size);
+    p = form_.put_length(p, ulpdu);
+    header.encode(p);
+    p += Header::kSize;
+    if (!copy_guarded(p, payload, n)) {
+      batch.unstage(size);
+      return Short::gone;
+    }
+    if (const size_t trailer = form_.trailer(ulpdu)) std::memset(p + n, 0, trailer);
+    ++fpdus_;
+    return Short::written;
+  }
   // One whose payload is none.
   void write(TxBatch& batch, Bytes header) { (void)write(batch, header, {}); }
   // FPDUs so far, modulo 2^32.
@@ -62,6 +90,14 @@ class FpduWriter {
 
  private:
   bool copies(size_t payload) const { return crc_ || payload < kCopyBelow; }
+  // Where FPDUs have filled whole segments the next one begins a segment.
+  bool crosses_segment(const TxBatch& batch, size_t frame) const {
+    return segment_ != 0 && !batch.empty() && batch.bytes() % segment_ + frame > segment_;
+  }
+  // Without markers, all of it in staging.
+  bool fits_copied(const TxBatch& batch, size_t frame) const {
+    return !crosses_segment(batch, frame) && batch.has_room(frame, 0, frame);
+  }
   uint32_t part_of_first(size_t header, const void* from, uint32_t n) const;
   struct Markers {
     uint64_t position = 0;  // bytes of the stream since start-up

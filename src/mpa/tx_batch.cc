@@ -10,19 +10,8 @@ TxBatch::TxBatch() : staging_(kStaging) {
   pieces_.reserve(kMostPieces);
 }
 
-std::byte* TxBatch::stage(size_t n) {
-  std::byte* p = staging_.data() + used_;
-  used_ += n;
-  bytes_ += n;
-  if (pieces_.size() > first_) {
-    IoVec& last = pieces_.back();
-    if (static_cast<std::byte*>(last.iov_base) + last.iov_len == p) {
-      last.iov_len += n;
-      return p;
-    }
-  }
+void TxBatch::add_piece(void* p, size_t n) {
   pieces_.push_back({p, n});
-  return p;
 }
 
 void TxBatch::unstage(size_t n) {
@@ -35,7 +24,7 @@ void TxBatch::unstage(size_t n) {
 void TxBatch::refer(const void* p, size_t n) {
   if (n == 0) return;
   refers_ = true;
-  pieces_.push_back({const_cast<void*>(p), n});
+  add_piece(const_cast<void*>(p), n);
   bytes_ += n;
 }
 

@@ -43,7 +43,17 @@ class TxBatch {
            (bytes_ == 0 || bytes_ + bytes <= kMostBytes);
   }
   // `n` more bytes of staging, part of the batch from now on; has_room() said yes.
-  std::byte* stage(size_t n);
+  std::byte* stage(size_t n) {
+    std::byte* const p = staging_.data() + used_;
+    used_ += n;
+    bytes_ += n;
+    if (first_ < pieces_.size() && end_of(pieces_.back()) == p) [[likely]] {
+      pieces_.back().iov_len += n;
+    } else {
+      add_piece(p, n);
+    }
+    return p;
+  }
   // Takes back the last `n` bytes, which stage() gave out.
   void unstage(size_t n);
   void refer(const void* p, size_t n);
@@ -62,6 +72,11 @@ class TxBatch {
   const void* lost() const { return lost_; }
 
  private:
+  static std::byte* end_of(const IoVec& v) {
+    return static_cast<std::byte*>(v.iov_base) + v.iov_len;
+  }
+  void add_piece(void* p, size_t n);
+
   StagingArea staging_;
   size_t used_ = 0;
   std::vector<IoVec> pieces_;

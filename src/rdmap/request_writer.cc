@@ -51,7 +51,13 @@ RequestWriter::Written RequestWriter::write(work::SendWqe& w, uint64_t index, st
     case work::Operation::fetch_add:
     case work::Operation::compare_swap:
       return write_atomic(w, index, writer, batch);
+    case work::Operation::write_immediate:
+      return write_payload(w, place, writer, batch);
     default:
+      if (offset_ == 0 && place != nullptr && w.length <= untagged_payload_ &&
+          writer.writes_short(w.length)) {
+        return write_short(w, place, writer, batch);
+      }
       return write_payload(w, place, writer, batch);
   }
 }
@@ -108,15 +114,7 @@ RequestWriter::Written RequestWriter::write_payload(work::SendWqe& w, std::byte*
     TaggedHeader{.control = control, .stag = w.remote_stag, .to = w.remote_to + offset_}.encode(
         header);
   } else {
-    uint32_t word = 0;
-    if (w.operation == work::Operation::send_invalidate) word = w.remote_stag.value();
-    if (w.operation == work::Operation::send_immediate) word = w.immediate;
-    UntaggedHeader{.control = control,
-                   .ulp_word = word,
-                   .qn = kSendQueue,
-                   .msn = send_msn_,
-                   .mo = MessageOffset{offset_}}
-        .encode(header);
+    send_header(w, control).encode(header);
   }
   if (!writer.write(batch, Bytes{header, header_size}, pieces.pieces())) return Written::lost;
   offset_ += n;
@@ -131,6 +129,47 @@ RequestWriter::Written RequestWriter::write_payload(work::SendWqe& w, std::byte*
   if (message_ends_here) return finish(w);
   immediate_left_ = true;
   return Written::part;
+}
+
+// Of the next FPDU of a Send.
+UntaggedHeader RequestWriter::send_header(const work::SendWqe& w, wire::Control control) const {
+  uint32_t word = 0;
+  if (w.operation == work::Operation::send_invalidate) word = w.remote_stag.value();
+  if (w.operation == work::Operation::send_immediate) word = w.immediate;
+  return {.control = control,
+          .ulp_word = word,
+          .qn = kSendQueue,
+          .msn = send_msn_,
+          .mo = MessageOffset{offset_}};
+}
+
+// A Write or Send that is one FPDU: what write_payload() does, without what it asks for others.
+RequestWriter::Written RequestWriter::write_short(work::SendWqe& w, const std::byte* place,
+                                                  FpduWriter& writer, TxBatch& batch) {
+  using Short = FpduWriter::Short;
+  const bool tagged = is_write(w.operation);
+  const uint32_t send_bytes = tagged ? 0 : w.length;
+  const bool asks = coverage_.asks(w.signaled, send_bytes);
+  const wire::Control control{.tagged = tagged,
+                              .last = true,
+                              .ack_wanted = asks,
+                              .opcode = tagged ? Opcode::write : send_opcode(w)};
+  const Short written =
+      tagged
+          ? writer.write_short(
+                batch, TaggedHeader{.control = control, .stag = w.remote_stag, .to = w.remote_to},
+                place, w.length)
+          : writer.write_short(batch, send_header(w, control), place, w.length);
+  if (written != Short::written) {
+    return written == Short::no_room ? Written::no_room : Written::lost;
+  }
+  coverage_.sent_payload(w.length);
+  coverage_.sent_message(asks, send_bytes);
+  const Kind kind = tagged ? Kind::write : Kind::send;
+  counters().sent(kind, w.length);
+  counters().sent(kind);
+  if (!tagged) send_msn_ = next(send_msn_);
+  return finish(w);
 }
 
 RequestWriter::Written RequestWriter::write_immediate(work::SendWqe& w, FpduWriter& writer,

@@ -6,6 +6,7 @@
 #include "rdmap/coverage.h"
 #include "rdmap/limits.h"
 #include "rdmap/outbound_reads.h"
+#include "wire/ddp_header.h"
 #include "work/consumer.h"
 
 namespace weft::rdmap {
@@ -42,6 +43,9 @@ class RequestWriter {
  private:
   Written write_payload(work::SendWqe& w, std::byte* place, mpa::FpduWriter& writer,
                         mpa::TxBatch& batch);
+  Written write_short(work::SendWqe& w, const std::byte* place, mpa::FpduWriter& writer,
+                      mpa::TxBatch& batch);
+  wire::UntaggedHeader send_header(const work::SendWqe& w, wire::Control control) const;
   Written write_immediate(work::SendWqe& w, mpa::FpduWriter& writer, mpa::TxBatch& batch);
   Written write_read(work::SendWqe& w, uint64_t index, mpa::FpduWriter& writer,
                      mpa::TxBatch& batch);
@@ -53,8 +57,8 @@ class RequestWriter {
   work::Consumer& consumer_;
   const StreamConfig& config_;
   Coverage& coverage_;
-  uint32_t tagged_payload_;  // of an FPDU
-  uint32_t untagged_payload_;
+  uint32_t tagged_payload_;    // of an FPDU
+  uint32_t untagged_payload_;  // not more than of a tagged one
 
   bool in_message_ = false;
   bool immediate_left_ = false;  // the Write is out, its Immediate is not

@@ -37,6 +37,15 @@ class FpduForm {
   size_t ulpdu(const std::byte* p) const {
     return in_memory_ ? load_be<uint32_t>(p) : load_be<uint16_t>(p);
   }
+  // What ulpdu() reads. Returns its end.
+  std::byte* put_length(std::byte* p, size_t ulpdu) const {
+    if (in_memory_) {
+      store_be(p, static_cast<uint32_t>(ulpdu));
+    } else {
+      store_be(p, static_cast<uint16_t>(ulpdu));
+    }
+    return p + length_size();
+  }
 
  private:
   constexpr explicit FpduForm(bool in_memory) : in_memory_(in_memory) {}

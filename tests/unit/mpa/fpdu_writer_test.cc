@@ -8,8 +8,10 @@
 #include "base/random.h"
 #include "base/slow_copy.h"
 #include "tests/support/append.h"
+#include "tests/support/fault_catcher.h"
 #include "tests/support/fpdu.h"
 #include "tests/support/spec_example.h"
+#include "wire/ddp_header.h"
 
 namespace weft::mpa {
 namespace {
@@ -194,6 +196,77 @@ TEST(FpduWriter, FitsIsAPromise) {
       EXPECT_LE(batch.bytes(), TxBatch::kMostBytes + wire::fpdu_size(wire::kMaxUlpdu));
     }
   }
+}
+
+// write_short() is write() for those that it takes: the same bytes, in TCP's form and in memory's.
+TEST(FpduWriter, AShortOneHasTheSameBytes) {
+  const wire::TaggedHeader tagged{.stag = Stag{0x01020304}, .to = TaggedOffset{0x0506070809}};
+  const wire::UntaggedHeader untagged{.ulp_word = 77, .qn = QueueNumber{0}, .msn = Msn{9}};
+  for (const bool in_memory : {false, true}) {
+    for (const size_t n : {1U, 2U, 3U, 4U, 15U, 64U, 65U, 1000U, 4095U}) {
+      Buffer payload = pattern(n, static_cast<uint8_t>(n));
+      FpduWriter a = writer(false);
+      FpduWriter b = writer(false);
+      if (in_memory) {
+        a.go_by_memory();
+        b.go_by_memory();
+      }
+      Buffer header(wire::TaggedHeader::kSize);
+      tagged.encode(header.data());
+      TxBatch batch;
+      ASSERT_TRUE(a.writes_short(n));
+      ASSERT_EQ(a.write_short(batch, tagged, payload.data(), n), FpduWriter::Short::written);
+      Buffer expected = written(b, header, cut(payload, {}));
+      header.resize(wire::UntaggedHeader::kSize);
+      untagged.encode(header.data());
+      ASSERT_EQ(a.write_short(batch, untagged, payload.data(), n), FpduWriter::Short::written);
+      const Buffer second = written(b, header, cut(payload, {}));
+      expected.insert(expected.end(), second.begin(), second.end());
+      EXPECT_EQ(bytes_of(batch), expected) << n;
+      EXPECT_EQ(a.fpdus(), 2U);
+    }
+  }
+}
+
+TEST(FpduWriter, IsNotAskedToWriteShortWithCrcOrMarkers) {
+  EXPECT_TRUE(writer(false).writes_short(FpduWriter::kCopyBelow - 1));
+  EXPECT_FALSE(writer(false).writes_short(FpduWriter::kCopyBelow));
+  EXPECT_FALSE(writer(true).writes_short(1));
+  EXPECT_FALSE(writer(false, true).writes_short(1));
+}
+
+// As many short ones as fits() would promise, in a batch and in a segment.
+TEST(FpduWriter, AShortOneHasNoMoreRoom) {
+  const wire::TaggedHeader header{.stag = Stag{1}};
+  const Buffer payload = pattern(100, 3);
+  const size_t frame = wire::fpdu_size(wire::TaggedHeader::kSize + payload.size());
+  for (const uint32_t segment : {0U, 1448U}) {
+    FpduWriter w = writer(false);
+    w.keep_whole_in(segment);
+    TxBatch batch;
+    size_t count = 0;
+    while (w.write_short(batch, header, payload.data(), payload.size()) ==
+           FpduWriter::Short::written) {
+      ASSERT_LT(++count, TxBatch::kStaging);
+    }
+    EXPECT_FALSE(w.fits(batch, wire::TaggedHeader::kSize, payload.size(), 1));
+    EXPECT_EQ(count, (segment == 0 ? TxBatch::kStaging : segment) / frame);
+    EXPECT_EQ(batch.bytes(), count * frame);
+  }
+}
+
+TEST(FpduWriter, AShortOneWhoseMemoryIsGoneLeavesNothing) {
+  const test::FaultCatcher faults;
+  FpduWriter w = writer(false);
+  TxBatch batch;
+  const wire::TaggedHeader header{.stag = Stag{1}};
+  const Buffer payload = pattern(100, 3);
+  ASSERT_EQ(w.write_short(batch, header, payload.data(), 100), FpduWriter::Short::written);
+  const Buffer before = bytes_of(batch);
+  const auto* const nowhere = reinterpret_cast<const void*>(uintptr_t{8});
+  EXPECT_EQ(w.write_short(batch, header, nowhere, 100), FpduWriter::Short::gone);
+  EXPECT_EQ(bytes_of(batch), before);
+  EXPECT_EQ(w.fpdus(), 1U);
 }
 
 // RFC 5044 section 5.1: where the batch is cut every so many bytes, as TCP does it, each cut is

@@ -159,6 +159,83 @@ TEST_F(SendPathTest, InlineDataIsCopiedFromTheRequest) {
   EXPECT_EQ(say().at(0).payload, data);
 }
 
+// Without CRC a message of one FPDU goes a shorter way (FpduWriter::write_short()). It says the
+// same, asks for the same to be covered, and counts the same.
+TEST_F(SendPathTest, AShortMessageIsTheSameWithoutCrc) {
+  using enum work::Operation;
+  Buffer data = pattern_bytes(1424, 5);
+  const auto saying = [&](bool with_crc) {
+    configure(true);
+    crc = with_crc;
+    writer.configure(crc, false);
+    for (const work::Operation op : {write, send, send_immediate, send_invalidate}) {
+      for (const uint32_t n : {1U, 3U, 64U, 1424U}) {
+        for (const bool flag : {false, true}) {
+          work::SendWqe w{.wr_id = ++posted,
+                          .operation = op,
+                          .signaled = flag,
+                          .solicited = flag,
+                          .remote_stag = Stag{0x0a0b0c00 + n},
+                          .remote_to = TaggedOffset{uint64_t{n} << 33},
+                          .immediate = 0x01020304 * n};
+          work::LocalSegment segment = test::segment(*host, data);
+          segment.length = n;
+          host->post(w, {segment});
+        }
+      }
+    }
+    const stats::QpCounters& counted = config.counters.qp->counters;
+    const auto count = [&counted](stats::Kind kind) {
+      const auto k = static_cast<size_t>(kind);
+      return std::pair{counted.messages_sent[k].value(), counted.bytes_sent[k].value()};
+    };
+    const auto before = std::pair{count(stats::Kind::write), count(stats::Kind::send)};
+    (void)say();
+    const auto after = std::pair{count(stats::Kind::write), count(stats::Kind::send)};
+    EXPECT_EQ(after.first.first - before.first.first, 8U);
+    EXPECT_EQ(after.first.second - before.first.second, 2 * (1U + 3 + 64 + 1424));
+    EXPECT_EQ(after.second.first - before.second.first, 24U);
+    EXPECT_EQ(after.second.second - before.second.second, 6 * (1U + 3 + 64 + 1424));
+    cover();
+    return std::pair{said, completed()};
+  };
+  const auto with = saying(true);
+  const auto without = saying(false);
+  ASSERT_EQ(with.first.size(), 32U);
+  ASSERT_EQ(without.first.size(), 32U);
+  for (size_t i = 0; i < 32; ++i) {
+    const Frame& a = with.first[i];
+    const Frame& b = without.first[i];
+    EXPECT_EQ(a.control.bits(), b.control.bits()) << i;
+    EXPECT_EQ(a.stag, b.stag) << i;
+    EXPECT_EQ(a.to, b.to) << i;
+    EXPECT_EQ(a.word, b.word) << i;
+    EXPECT_EQ(a.msn, b.msn) << i;
+    EXPECT_EQ(a.mo, b.mo) << i;
+    EXPECT_EQ(a.payload, b.payload) << i;
+  }
+  EXPECT_EQ(with.second, without.second);
+  EXPECT_EQ(with.second.size(), 32U);
+}
+
+// spec/rdmap 4.6: of Writes that nobody waits for one asks before half the credit of bytes is out.
+TEST_F(SendPathTest, ShortWritesAskByTheirBytes) {
+  Buffer data = pattern_bytes(1424, 5);
+  for (const bool with_crc : {true, false}) {
+    configure(true, 4, 8192);
+    crc = with_crc;
+    writer.configure(crc, false);
+    for (size_t bytes = 0; bytes < kSendCredit / 2; bytes += data.size()) {
+      post({.operation = work::Operation::write}, data);
+    }
+    (void)say();
+    EXPECT_EQ(asked(), 0U);
+    post({.operation = work::Operation::write}, data);
+    (void)say();
+    EXPECT_EQ(asked(), 1U);
+  }
+}
+
 // --- messages of no request
 
 TEST_F(SendPathTest, EmptyWritesComplateNothingAndCount) {

@@ -47,7 +47,7 @@ class SendPathTest : public ::testing::Test {
       if (batch.empty()) break;
       test::append(bytes, batch.pieces());
     }
-    std::vector<Frame> frames = test::parse_stream(bytes);
+    std::vector<Frame> frames = test::parse_stream(bytes, crc);
     said.insert(said.end(), frames.begin(), frames.end());
     return frames;
   }
@@ -71,6 +71,7 @@ class SendPathTest : public ::testing::Test {
   StreamConfig config;
   std::unique_ptr<SendPath> path;
   mpa::FpduWriter writer;
+  bool crc = true;  // as the writer is configured
   uint64_t posted = 0;
   std::vector<Frame> said;
   Buffer small = pattern_bytes(100, 1);
