@@ -8,6 +8,7 @@ if(WEFT_TESTS)
     set(WEFT_TESTS OFF)   # until it is
   endif()
 endif()
+set(WEFT_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, such as address,undefined")
 option(WEFT_FUZZ "Build the libFuzzer targets (clang only)" OFF)
 # Only what ./check compiles with has been seen to be without warnings, and that asks for it by name.
 set(warnings_are_errors OFF)
@@ -16,8 +17,13 @@ if((CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES 
   set(warnings_are_errors ON)
 endif()
 option(WEFT_WERROR "Warnings are errors; the default for GCC 12 and clang 14, which CI compiles with" ${warnings_are_errors})
+# It brings a tenth of the rate of small requests (docs/performance-notes.md). GCC alone, which is what it was measured with.
+set(whole OFF)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" AND NOT WEFT_SANITIZE)
+  set(whole ON)
+endif()
+option(WEFT_LTO "Optimise libibverbs as a whole when it is linked; the default for GCC and the release preset" ${whole})
 option(WEFT_FULL "Also build what ./check leaves to ./check --full" OFF)
-set(WEFT_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, such as address,undefined")
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
