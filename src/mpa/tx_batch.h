@@ -75,7 +75,8 @@ class TxBatch {
   static std::byte* end_of(const IoVec& v) {
     return static_cast<std::byte*>(v.iov_base) + v.iov_len;
   }
-  void add_piece(void* p, size_t n);
+  // Seldom: a call of its own keeps stage() small.
+  [[gnu::noinline]] void add_piece(void* p, size_t n);
 
   StagingArea staging_;
   size_t used_ = 0;

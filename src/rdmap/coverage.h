@@ -39,10 +39,7 @@ class Coverage {
   void sent_message(bool asks, uint32_t send_bytes = 0) {
     ++messages_;
     if (send_bytes > 0) credit_.sent(send_bytes);
-    if (!asks) return;
-    asked_ = messages_;
-    unasked_bytes_ = 0;
-    credit_.asked(messages_);
+    if (asks) asked_for_all();
   }
 
   // May a Send of so many bytes follow? At most the credit beyond what is covered, or one message
@@ -62,6 +59,13 @@ class Coverage {
   void trim() { credit_.trim(); }
 
  private:
+  // For few messages: a call of its own keeps sent_message() small.
+  [[gnu::noinline]] void asked_for_all() {
+    asked_ = messages_;
+    unasked_bytes_ = 0;
+    credit_.asked(messages_);
+  }
+
   const bool possible_;
   const bool awaited_;
   const uint32_t capacity_;

@@ -30,6 +30,7 @@ const char* name(work::Operation op) {
 
 SendPath::SendPath(work::Consumer& consumer, const StreamConfig& config, uint32_t seed)
     : consumer_(consumer),
+      memory_(consumer.memory()),
       queue_(consumer.send_queue()),
       config_(config),
       coverage_(config.mpa.extension, config.mpa.extension && !config.llp_completion,
@@ -107,17 +108,18 @@ work::Status SendPath::acceptable(const work::SendWqe& w) {
              "IRD is 0)");
     return work::Status::local_qp_operation;
   }
-  place_ = nullptr;
   const work::Access need =
       has_response(w.operation) ? work::Access::local_write : work::Access::local_read;
   // Most requests have one segment, and need no list.
-  if (w.segments == 1 && !is_atomic(w.operation) && w.length > 0) {
-    const work::LocalSegment& s = *w.segment();
-    const auto at = consumer_.memory().local(s.lkey, s.address, w.length, need);
-    if (!at.ok()) return work::Status::local_protection;
-    place_ = *at;
-    return work::Status::success;
-  }
+  if (w.segments != 1 || is_atomic(w.operation) || w.length == 0) return find_pieces(w, need);
+  const work::LocalSegment& s = *w.segment();
+  const auto at = memory_.local(s.lkey, s.address, w.length, need);
+  place_ = at.ok() ? *at : nullptr;
+  return at.ok() ? work::Status::success : work::Status::local_protection;
+}
+
+work::Status SendPath::find_pieces(const work::SendWqe& w, work::Access need) {
+  place_ = nullptr;
   PieceList pieces;
   const uint32_t length = is_atomic(w.operation) ? work::kAtomicBytes : w.length;
   if (!local_pieces(w, 0, length, need, pieces).ok()) return work::Status::local_protection;
@@ -180,7 +182,7 @@ bool SendPath::write_empty_write(mpa::FpduWriter& writer, mpa::TxBatch& batch) {
 Result<Ok, work::MemoryFault> SendPath::local_pieces(const work::SendWqe& w, uint32_t offset,
                                                      uint32_t length, work::Access need,
                                                      PieceList& out) {
-  return work::local_pieces(consumer_.memory(), w, offset, length, need, out);
+  return work::local_pieces(memory_, w, offset, length, need, out);
 }
 
 void SendPath::llp_took_all() {

@@ -102,11 +102,14 @@ class SendPath {
   uint64_t end() const { return std::min(end_, queue_.tail()); }
   bool blocked(const work::SendWqe& w);
   work::Status acceptable(const work::SendWqe& w);
+  // The same of a request whose payload is a list. A call of its own, for most have none.
+  [[gnu::noinline]] work::Status find_pieces(const work::SendWqe& w, work::Access need);
   void poison(work::Status status);
   void lose_source(work::SendWqe& w);
   bool covers(const work::SendWqe& w, uint64_t index) const;
 
   work::Consumer& consumer_;
+  work::Memory& memory_;
   work::SendQueue& queue_;
   const StreamConfig& config_;
   Coverage coverage_;
