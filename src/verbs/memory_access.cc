@@ -8,26 +8,25 @@
 
 namespace weft::verbs {
 
-MemoryTable& MemoryAccess::table() const {
-  return qp_.adapter().memory();
-}
+MemoryAccess::MemoryAccess(const QueuePair& qp)
+    : qp_(qp), table_(qp.adapter().memory()), pd_(qp.pd()) {}
 
 Result<std::byte*, work::MemoryFault> MemoryAccess::local(Stag lkey, uint64_t address,
                                                           uint64_t length, work::Access need) {
-  return local_in(qp_.pd(), lkey, address, length, static_cast<uint32_t>(need));
+  return local_in(pd_, lkey, address, length, static_cast<uint32_t>(need));
 }
 
 // InfiniBand 10.2.9.4: the receives of a shared queue are in its domain.
 Result<std::byte*, work::MemoryFault> MemoryAccess::receive_buffer(Stag lkey, uint64_t address,
                                                                    uint64_t length) {
-  return local_in(qp_.srq() != nullptr ? qp_.srq()->pd() : qp_.pd(), lkey, address, length,
+  return local_in(qp_.srq() != nullptr ? qp_.srq()->pd() : pd_, lkey, address, length,
                   access::kLocalWrite);
 }
 
 Result<std::byte*, work::MemoryFault> MemoryAccess::local_in(const ProtectionDomain& pd, Stag lkey,
                                                              uint64_t address, uint64_t length,
                                                              uint32_t need) const {
-  const Region* r = table().find(lkey);
+  const Region* r = table_.find(lkey);
   if (r == nullptr || r->window) return fail(work::MemoryFault::invalid_stag);
   if (r->pd != &pd) return fail(work::MemoryFault::not_on_stream);
   if (NullMemory::is(r->base)) {
@@ -55,9 +54,9 @@ Result<std::byte*, work::MemoryFault> MemoryAccess::remote(Stag stag, TaggedOffs
     }
     return 0;
   };
-  const Region* r = table().find(stag);
+  const Region* r = table_.find(stag);
   if (r == nullptr) return fail(work::MemoryFault::invalid_stag);
-  if (r->pd != &qp_.pd() || (r->window_qp != Qpn{} && r->window_qp != qp_.number())) {
+  if (r->pd != &pd_ || (r->window_qp != Qpn{} && r->window_qp != qp_.number())) {
     return fail(work::MemoryFault::not_on_stream);
   }
   // The queue pair's own rights come before the region's.
@@ -66,9 +65,9 @@ Result<std::byte*, work::MemoryFault> MemoryAccess::remote(Stag stag, TaggedOffs
 }
 
 Result<Ok, work::MemoryFault> MemoryAccess::invalidate(Stag stag) {
-  const Region* r = table().find(stag);
+  const Region* r = table_.find(stag);
   if (r == nullptr) return fail(work::MemoryFault::invalid_stag);
-  if (r->pd != &qp_.pd() || (r->window_qp != Qpn{} && r->window_qp != qp_.number())) {
+  if (r->pd != &pd_ || (r->window_qp != Qpn{} && r->window_qp != qp_.number())) {
     return fail(work::MemoryFault::not_on_stream);
   }
   // Type 1 windows and regions are their owner's alone to take back (InfiniBand 10.6.2;
@@ -78,7 +77,7 @@ Result<Ok, work::MemoryFault> MemoryAccess::invalidate(Stag stag) {
 }
 
 Result<Ok, work::MemoryFault> MemoryAccess::close_window(Stag stag) {
-  auto done = table().invalidate(stag);
+  auto done = table_.invalidate(stag);
   if (done.ok()) qp_.transport().window_closed();
   return done;
 }
@@ -89,8 +88,8 @@ Status MemoryAccess::execute(work::SendWqe& wqe) {
     std::memcpy(&b, wqe.payload(), sizeof b);
     return bind(b);
   }
-  const Region* r = table().find(wqe.remote_stag);
-  if (r == nullptr || r->pd != &qp_.pd() || r->window_qp != qp_.number()) {
+  const Region* r = table_.find(wqe.remote_stag);
+  if (r == nullptr || r->pd != &pd_ || r->window_qp != qp_.number()) {
     return Status::window_bind;
   }
   return close_window(wqe.remote_stag).ok() ? Status::success : Status::window_bind;
@@ -98,10 +97,10 @@ Status MemoryAccess::execute(work::SendWqe& wqe) {
 
 Status MemoryAccess::bind(const BindRequest& b) {
   Region bounds;
-  bounds.pd = &qp_.pd();
+  bounds.pd = &pd_;
   if (b.length > 0) {
-    Region* parent = table().find(b.lkey);
-    if (parent == nullptr || parent->window || parent->pd != &qp_.pd() ||
+    Region* parent = table_.find(b.lkey);
+    if (parent == nullptr || parent->window || parent->pd != &pd_ ||
         (parent->access & access::kMwBind) == 0) {
       return Status::window_bind;
     }
@@ -120,7 +119,7 @@ Status MemoryAccess::bind(const BindRequest& b) {
     bounds.parent = parent;
   }
   if (b.length == 0 && b.type_2) return Status::window_bind;
-  const auto was_bound = table().bind_window(b.window, b.old_stag, b.fresh_stag, bounds);
+  const auto was_bound = table_.bind_window(b.window, b.old_stag, b.fresh_stag, bounds);
   if (!was_bound.ok()) return Status::window_bind;
   if (*was_bound) qp_.transport().window_closed();
   return Status::success;

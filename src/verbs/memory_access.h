@@ -15,7 +15,7 @@ struct BindRequest;
 // Owns nothing: the rights are the queue pair's, the regions are the table's. Engine holder.
 class MemoryAccess final : public work::Memory {
  public:
-  explicit MemoryAccess(const QueuePair& qp) : qp_(qp) {}
+  explicit MemoryAccess(const QueuePair& qp);
 
   Result<std::byte*, work::MemoryFault> local(Stag lkey, uint64_t address, uint64_t length,
                                               work::Access need) override;
@@ -29,7 +29,6 @@ class MemoryAccess final : public work::Memory {
   Status execute(work::SendWqe& wqe);
 
  private:
-  MemoryTable& table() const;
   Result<std::byte*, work::MemoryFault> local_in(const ProtectionDomain& pd, Stag lkey,
                                                  uint64_t address, uint64_t length,
                                                  uint32_t need) const;
@@ -37,6 +36,8 @@ class MemoryAccess final : public work::Memory {
   Result<Ok, work::MemoryFault> close_window(Stag stag);
 
   const QueuePair& qp_;
+  MemoryTable& table_;
+  ProtectionDomain& pd_;
 };
 
 }  // namespace weft::verbs
