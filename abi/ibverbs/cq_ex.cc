@@ -23,18 +23,19 @@ int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
   if (!object(cq->context).alive()) return refuse_dead();
   if (attr != nullptr && attr->comp_mask != 0) return EINVAL;
   if (!q.single_threaded) q.polling.lock();
-  const int error = show(q, q.core.poll({&q.current, 1}));
+  const int error = show(q, q.core.poll({&q.current, 1}, verbs::CompletionQueue::Poll::part));
   if (error != 0 && !q.single_threaded) q.polling.unlock();
   return error;
 }
 
 int next_poll(ibv_cq_ex* cq) {
   AbiCq& q = object(cq);
-  return show(q, q.core.pop({&q.current, 1}));
+  return show(q, q.core.pop({&q.current, 1}, verbs::CompletionQueue::Poll::part));
 }
 
 void end_poll(ibv_cq_ex* cq) {
   AbiCq& q = object(cq);
+  q.core.end_poll();
   if (!q.single_threaded) q.polling.unlock();
 }
 

@@ -87,7 +87,7 @@ CompletionQueue::~CompletionQueue() {
   if (channel_ != nullptr) channel_->forget(*this);
 }
 
-size_t CompletionQueue::pop(std::span<Completion> out) {
+size_t CompletionQueue::pop(std::span<Completion> out, Poll poll) {
   // Most of the time it is empty, and not worth the lock.
   if (tail_.load(std::memory_order_acquire) == head_.load(std::memory_order_relaxed)) return 0;
   size_t n = 0;
@@ -104,17 +104,22 @@ size_t CompletionQueue::pop(std::span<Completion> out) {
     head_.store(head + n, std::memory_order_relaxed);
     polled_.store(true, std::memory_order_relaxed);
     // It may wait now, for what it has left here.
-    announce = std::exchange(held_back_, false) && armed_ != Armed::no && asked_end() > head + n;
+    announce = poll == Poll::whole && std::exchange(held_back_, false) && armed_ != Armed::no &&
+               asked_end() > head + n;
     if (announce) tell(asked_end());
   }
   if (announce) channel_->signal(*this);
   return n;
 }
 
-size_t CompletionQueue::poll(std::span<Completion> out) {
-  if (const size_t n = pop(out); n > 0) return n;
+size_t CompletionQueue::poll(std::span<Completion> out, Poll poll) {
+  if (const size_t n = pop(out, poll); n > 0) return n;
   context_.adapter().progress();
-  return pop(out);
+  return pop(out, poll);
+}
+
+void CompletionQueue::end_poll() {
+  if (channel_ != nullptr) announce_held_back();
 }
 
 void CompletionQueue::announce_held_back() {

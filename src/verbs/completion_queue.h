@@ -69,11 +69,15 @@ class CompletionQueue {
   void* owner() const { return owner_; }
   uint32_t capacity() const { return capacity_; }
 
+  // A poll may have parts, as ibv_start_poll and ibv_next_poll are: end_poll() comes behind them.
+  enum class Poll : uint8_t { whole, part };
   // Takes up to `out.size()` completions. Makes the adapter look at its sockets when there is none.
   // Any thread.
-  size_t poll(std::span<Completion> out);
+  size_t poll(std::span<Completion> out, Poll poll = Poll::whole);
   // The same, but only what is there already. Any thread.
-  size_t pop(std::span<Completion> out);
+  size_t pop(std::span<Completion> out, Poll poll = Poll::whole);
+  // What lies here now is what the parts have left. Any thread.
+  void end_poll();
   // The next completion that comes (`solicited_only`: that was solicited or failed) is announced on
   // the channel, once. One that lies here unpolled counts, unless the program was told of it and
   // has polled nothing since it took that event. A program that waits inside hears of it when its

@@ -276,6 +276,34 @@ TEST_F(FlushTest, EventsWakeTheWaiter) {
       [&] { flush(); });
 }
 
+// It takes the event, arms, and then reads one completion after the other, as ibv_rc_pingpong does
+// that shows times: what it reads last is no event's.
+TEST_F(FlushTest, WhatIsReadInOnePollIsNotAnnouncedAgain) {
+  channel.reset(ibv_create_comp_channel(context.get()));
+  ibv_cq_ex* ex = create_ex({.cqe = 10, .channel = channel.get(), .wc_flags = 0});
+  ASSERT_NE(ex, nullptr);
+  cq.reset(ibv_cq_ex_to_cq(ex));
+  use(cq.get());
+  ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
+  expect_waits(
+      [&] {
+        ibv_cq* announced = nullptr;
+        void* user_context = nullptr;
+        EXPECT_EQ(ibv_get_cq_event(channel.get(), &announced, &user_context), 0);
+        ibv_ack_cq_events(cq.get(), 1);
+      },
+      [&] { flush(); });
+  ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
+  pollfd fd{.fd = channel->fd, .events = POLLIN, .revents = 0};
+  ibv_poll_cq_attr attr{};
+  ASSERT_EQ(ibv_start_poll(ex, &attr), 0);
+  EXPECT_EQ(ibv_next_poll(ex), 0);
+  EXPECT_EQ(ibv_next_poll(ex), 0);
+  EXPECT_EQ(ibv_next_poll(ex), ENOENT);
+  ibv_end_poll(ex);
+  EXPECT_EQ(poll(&fd, 1, 0), 0);
+}
+
 TEST_F(FlushTest, DestroyWaitsForAcknowledgements) {
   channel.reset(ibv_create_comp_channel(context.get()));
   cq.reset(create(10, 0, channel.get()));

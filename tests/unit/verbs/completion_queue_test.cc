@@ -208,6 +208,37 @@ TEST_F(CompletionQueueTest, AProgramThatWaitsInsideIsToldOfWhatItsPollLeft) {
   EXPECT_FALSE(readable(channel.fd()));
 }
 
+// It takes them one by one, as ibv_start_poll and ibv_next_poll do: what the first part leaves may
+// be the second one's.
+TEST_F(CompletionQueueTest, AProgramThatPollsInPartsIsToldOfWhatTheyLeft) {
+  CompletionQueue cq(context, 10, &channel, nullptr, false);
+  cq.request_notify(false);
+  std::thread pusher{[&] {
+    while (!channel.waits_inside()) std::this_thread::yield();
+    const Entry three[] = {entry(1), entry(2), entry(3)};
+    cq.push(three);
+  }};
+  ASSERT_TRUE(channel.next().ok());
+  pusher.join();
+  cq.request_notify(false);
+  Completion one[1];
+  EXPECT_EQ(cq.poll(one, CompletionQueue::Poll::part), 1U);
+  EXPECT_FALSE(readable(channel.fd())) << "it is polling";
+  EXPECT_EQ(cq.pop(one, CompletionQueue::Poll::part), 1U);
+  EXPECT_FALSE(readable(channel.fd())) << "it is polling";
+  cq.end_poll();
+  EXPECT_TRUE(readable(channel.fd())) << "it left one";
+
+  ASSERT_TRUE(channel.next().ok());
+  cq.request_notify(false);
+  EXPECT_EQ(cq.pop(one, CompletionQueue::Poll::part), 1U);
+  EXPECT_EQ(cq.pop(one, CompletionQueue::Poll::part), 0U);
+  cq.end_poll();
+  EXPECT_FALSE(readable(channel.fd())) << "it left none";
+  push(cq, entry(4));
+  EXPECT_TRUE(readable(channel.fd())) << "it is armed";
+}
+
 // It takes an event, arms and waits again, without a poll.
 TEST_F(CompletionQueueTest, AProgramThatWaitsInsideAgainIsToldOfWhatItLeft) {
   CompletionQueue cq(context, 10, &channel, nullptr, false);
