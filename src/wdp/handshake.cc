@@ -50,17 +50,10 @@ WdpCtl Handshake::message(CtlType type) const {
 void Handshake::say(const WdpCtl& c) {
   const size_t size = c.size();
   // spec/threats 4: never draws more than 3x its size before address validation.
-  if (!active_ && !validated_ && went_ + size > 3 * came_) return;
-  went_ += size;
+  if (!active_ && !address_.allows(size)) return;
+  address_.went(size);
   outbox_.say(c);
   if (c.type == CtlType::rej) rejected_by_us_ = static_cast<RejReason>(c.reason);
-}
-
-void Handshake::start_trying(Time now) {
-  try_ = 0;
-  tries_since_ = now;
-  next_try_ = now + kHandshakeTries[1];
-  fails_at_ = now + kHandshakeFails;
 }
 
 void Handshake::say_request(Time now) {
@@ -70,17 +63,8 @@ void Handshake::say_request(Time now) {
   c.private_data = offer_.private_data;
   c.tlvs = offer_.tlvs;
   say(c);
-  note_said(now);
+  round_trip_.said(now);
   ++attempt_;
-}
-
-void Handshake::note_said(Time now) {
-  repeated_ = !said_at_.is_never();
-  if (!repeated_) said_at_ = now;
-}
-
-void Handshake::take_round_trip(Time now) {
-  if (!repeated_) rtt_ = now - said_at_;
 }
 
 void Handshake::say_reply(Time now) {
@@ -91,7 +75,7 @@ void Handshake::say_reply(Time now) {
   c.private_data = offer_.private_data;
   if (calls_too()) c.xid = *answered_;
   say(c);
-  if (!calls_too()) note_said(now);
+  if (!calls_too()) round_trip_.said(now);
   ++attempt_;
 }
 
@@ -106,8 +90,8 @@ void Handshake::connect(const Offer& offer, const Path& path, Qpn destination, b
   destination_ = destination;
   xid_ = Xid{static_cast<uint32_t>(random_.next())};
   state_ = State::req_sent;
-  waits_until_ = Time::never();
-  start_trying(now);
+  tries_ = {};
+  tries_.begin(now);
   say_request(now);
 }
 
@@ -119,7 +103,7 @@ Handshake::Verdict Handshake::on_cookie(const WdpCtl& c, Time now) {
   if (state_ != State::req_sent || c.cookie == cookie_ || cookies_ == kMostCookies) return Ok{};
   ++cookies_;
   cookie_ = c.cookie;
-  said_at_ = Time::never();  // whoever asks for a cookie answers the REQ that has it
+  round_trip_.begin();  // whoever asks for a cookie answers the REQ that has it
   say_request(now);
   return Ok{};
 }
@@ -144,15 +128,13 @@ Handshake::Verdict Handshake::on_reply(const WdpCtl& c, Time now) {
     fail_with(Failure::bad_parameters);
     return Ok{};
   }
-  take_round_trip(now);
+  round_trip_.answered(now);
   answered_.reset();
   state_ = State::established;
-  next_try_ = fails_at_ = Time::never();
+  tries_.stop();
   // "Service 4: the REP ends it (no RTU, no session)".
   if (resolves()) return Ok{};
-  try_ = 0;
-  tries_since_ = now;
-  next_try_ = now + kRtuTries[1];
+  tries_.begin_rtu(now);
   say(message(CtlType::rtu));
   return Ok{};
 }
@@ -173,14 +155,12 @@ void Handshake::requested(const WdpCtl& req, const Path& path, size_t size, bool
   // A REJ or WAIT comes from the port or queue pair that was asked.
   offer_.own_qpn = req.destination;
   offer_.service = req.service;
-  came_ = size;
-  went_ = 0;
-  validated_ = validated;
+  address_ = {};
+  address_.came(size, validated);
 }
 
 void Handshake::requested_again(size_t size, bool validated, Time now) {
-  came_ += size;
-  validated_ = validated_ || validated;
+  address_.came(size, validated);
   if (state_ == State::req_received) {
     WdpCtl c = message(CtlType::wait);
     c.source_token = SessionToken{};
@@ -188,7 +168,7 @@ void Handshake::requested_again(size_t size, bool validated, Time now) {
     say(c);
   } else if (state_ == State::rep_sent) {
     say_reply(now);
-    if (validated_ && !resolves() && next_try_.is_never()) next_try_ = now + kHandshakeTries[1];
+    if (address_.is_validated() && !resolves()) tries_.resume(now);
   }
 }
 
@@ -199,12 +179,12 @@ void Handshake::accept(const Offer& offer, Time now) {
   path_.hop_limit = offer.hop_limit;
   path_.rate = offer.rate;
   state_ = State::rep_sent;
-  start_trying(now);
+  tries_.begin(now);
   // spec/wdp 4.3: REP is resent on a timer only once the peer's address is validated by a cookie.
-  if (!validated_ || resolves()) next_try_ = Time::never();
+  if (!address_.is_validated() || resolves()) tries_.stop_repeating();
   // "a repeated REQ gets the same answer for 2 s"
-  if (resolves()) fails_at_ = now + kTimeWait;
-  said_at_ = Time::never();
+  if (resolves()) tries_.give_up_at(now + kTimeWait);
+  round_trip_.begin();
   say_reply(now);
 }
 
@@ -269,8 +249,8 @@ void Handshake::call_too(Time now) {
   destination_ = make_qpn(path_.to.port, wire::kPortIndex);
   xid_ = Xid{static_cast<uint32_t>(random_.next())};
   state_ = State::req_sent;
-  said_at_ = Time::never();
-  start_trying(now);
+  round_trip_.begin();
+  tries_.begin(now);
   say_request(now);
 }
 
@@ -285,7 +265,7 @@ void Handshake::take_answered() {
   xid_ = *std::exchange(answered_, {});
   active_ = false;
   state_ = State::rep_sent;
-  repeated_ = true;  // so that no round trip is taken from our REQ
+  round_trip_.spoil();  // it would be from our REQ on
   outbox_.clear();
 }
 
@@ -293,11 +273,11 @@ void Handshake::confirmed(Time now) {
   if (calls_too()) take_answered();
   if (state_ == State::rep_sent) {
     state_ = State::established;
-    take_round_trip(now);
-    validated_ = true;
-    next_try_ = fails_at_ = Time::never();
+    round_trip_.answered(now);
+    address_.validate();
+    tries_.stop();
   } else if (state_ == State::established) {
-    next_try_ = Time::never();  // the peer heard our RTU
+    tries_.stop_repeating();  // the peer heard our RTU
   }
 }
 
@@ -313,7 +293,7 @@ void Handshake::remember(const WdpCtl& c) {
 void Handshake::fail_with(Failure failure) {
   state_ = State::failed;
   failure_ = failure;
-  next_try_ = fails_at_ = Time::never();
+  tries_.stop();
 }
 
 Handshake::Verdict Handshake::received(const WdpCtl& c, size_t size, Time now) {
@@ -345,14 +325,8 @@ Handshake::Verdict Handshake::received(const WdpCtl& c, size_t size, Time now) {
     case CtlType::cookie:
       return on_cookie(c, now);
     case CtlType::wait:
-      if (state_ == State::req_sent) {
-        // "WAIT pushes the next try and the deadline." The parser has refused more than 30 s.
-        const Duration more = std::chrono::milliseconds{c.reason};
-        if (waits_until_.is_never()) waits_until_ = now + kMostWaiting;
-        start_trying(now + more);
-        next_try_ = now + more;
-        fails_at_ = std::min(fails_at_, waits_until_);
-      }
+      // The parser has refused more than 30 s.
+      if (state_ == State::req_sent) tries_.wait(now, std::chrono::milliseconds{c.reason});
       return Ok{};
     case CtlType::rej:
       if (state_ == State::req_sent) {
@@ -365,40 +339,32 @@ Handshake::Verdict Handshake::received(const WdpCtl& c, size_t size, Time now) {
   }
 }
 
-Time Handshake::deadline() const {
-  return std::min(next_try_, fails_at_);
-}
-
 void Handshake::tick(Time now) {
-  if (now >= fails_at_) {
+  if (tries_.is_given_up(now)) {
     if (state_ == State::rep_sent && resolves()) {
       state_ = State::established;
-      fails_at_ = Time::never();
+      tries_.stop();
     } else {
       fail_with(Failure::timeout);
     }
     return;
   }
-  if (now < next_try_) return;
-  const bool answering = state_ == State::established;
-  const std::span<const Duration> tries =
-      answering ? std::span<const Duration>{kRtuTries} : std::span<const Duration>{kHandshakeTries};
+  if (!tries_.is_due(now)) return;
   if (state_ == State::req_sent) {
     // Either of the two that comes through will do.
     if (calls_too()) say_reply(now);
     say_request(now);
   } else if (state_ == State::rep_sent) {
     say_reply(now);
-  } else if (answering) {
+  } else if (state_ == State::established) {
     say(message(CtlType::rtu));
   }
-  // The first try that is not over yet.
-  while (try_ < tries.size() && tries_since_ + tries[try_] <= now) ++try_;
-  next_try_ = try_ < tries.size() ? tries_since_ + tries[try_] : Time::never();
+  tries_.repeated(now);
 }
 
 UcParameters Handshake::parameters() const {
   const CtlFeatures both = CtlFeatures::agreed(offer_.features, peer_.features);
+  const auto& rtt = round_trip_.value();
   return {.path = path_,
           .peer_token = peer_.source_token,
           .own_token = offer_.token,
@@ -416,8 +382,8 @@ UcParameters Handshake::parameters() const {
           .receive_buffer = offer_.receive_buffer,
           .retry_count = offer_.retry_count,
           .window = offer_.window,
-          .close_by = offer_.close_by || (rtt_ && is_close_by(*rtt_)),
-          .rtt = rtt_.value_or(Duration{0}),
+          .close_by = offer_.close_by || (rtt && is_close_by(*rtt)),
+          .rtt = rtt.value_or(Duration{0}),
           .probes_path = offer_.probes_path};
 }
 

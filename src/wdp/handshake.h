@@ -20,7 +20,7 @@
 // Before the peer has shown that it is where it says, what is sent to it is at most three times
 // what came (part IV).
 //
-// Above 400 lines with its source: one machine. More than 25 members: offers, answers, times.
+// Above 400 lines with its source: one machine, and each message meets each of its states.
 #pragma once
 
 #include <optional>
@@ -28,50 +28,22 @@
 
 #include "base/adapter_ports.h"
 #include "base/random.h"
+#include "wdp/address_validation.h"
 #include "wdp/ctl_outbox.h"
+#include "wdp/handshake_round_trip.h"
+#include "wdp/handshake_tries.h"
+#include "wdp/offer.h"
 #include "wdp/uc_parameters.h"
 
 namespace weft::wdp {
 
-// What a side says of itself.
-struct Offer {
-  wire::CtlService service = wire::CtlService::uc;
-  Qpn own_qpn;
-  SessionToken token;  // fresh, and not 0
-  Psn first_psn;       // random; of ud_resolution's REP: the Q_Key
-  uint16_t ird = 0;
-  uint16_t ord = 0;
-  uint16_t max_payload = 1472;  // UDP payload that it can receive, and wants to send
-  wire::CtlFeatures features;
-  // How the side that answers sends to the one that asked; who asks has it in its path.
-  uint8_t traffic_class = 0;
-  uint8_t hop_limit = 0;
-  double rate = 0;
-  // Of UcParameters; the peer does not hear of them.
-  size_t receive_buffer = kDatagramBuffer;
-  uint8_t retry_count = 7;
-  uint64_t window = 0;
-  bool close_by = false;  // whatever the handshake takes: the peer is on this host
-  bool probes_path = false;
-  std::vector<std::byte> private_data;
-  std::vector<std::byte> tlvs;  // of the REQ
-};
-
-// How long REQ and REP are repeated.
-inline constexpr std::array<Duration, 7> kHandshakeTries = {0ms,    100ms,  300ms, 700ms,
-                                                            1500ms, 3100ms, 6300ms};
-inline constexpr Duration kHandshakeFails = 12700ms;
 // A port that has answered nothing for so long may be closed: a listener's (spec/wdp 4.2), and that
 // of a session (spec/wdp 5.1). A peer of a session may have much to do, or be stopped; and a
 // firewall that lets in nothing but answers may refuse the question as if its port were closed.
 inline constexpr Duration kAsksForPort = kHandshakeTries[1];
 inline constexpr Duration kAsksForPortOfSession = 2s;
-inline constexpr std::array<Duration, 3> kRtuTries = {0ms, 100ms, 300ms};
 // While the application makes up its mind.
 inline constexpr uint32_t kWaitMs = 1000;
-// From a peer's first WAIT on, however many follow: an application that has not made up its mind by
-// then is given up. Each may ask for 30 s.
-inline constexpr Duration kMostWaiting = std::chrono::minutes{10};
 
 class Handshake {
  public:
@@ -134,10 +106,12 @@ class Handshake {
   bool ready() const { return !outbox_.empty(); }
   void fill(Train& train) { outbox_.fill(train, path_); }
 
-  Time deadline() const;
+  Time deadline() const { return tries_.deadline(); }
   void tick(Time now);
   // Since when it calls, and the peer says nothing; never where it is not so.
-  Time unanswered_since() const { return state_ == State::req_sent ? tries_since_ : Time::never(); }
+  Time unanswered_since() const {
+    return state_ == State::req_sent ? tries_.since() : Time::never();
+  }
 
   State state() const { return state_; }
   Failure failure() const { return failure_; }
@@ -151,7 +125,7 @@ class Handshake {
   const Path& path() const { return path_; }
   // From our REQ to its REP, or from our REP to what confirmed it, where neither was repeated. An
   // application may have taken its time before the REP.
-  std::optional<Duration> round_trip() const { return rtt_; }
+  std::optional<Duration> round_trip() const { return round_trip_.value(); }
   // What both sides are agreed on; once the state is rep_sent or established.
   UcParameters parameters() const;
 
@@ -162,9 +136,6 @@ class Handshake {
   void say(const wire::WdpCtl& c);
   void say_request(Time now);
   void say_reply(Time now);
-  void note_said(Time now);
-  void take_round_trip(Time now);
-  void start_trying(Time now);
   void remember(const wire::WdpCtl& c);
   void fail_with(Failure failure);
   Verdict on_request(const wire::WdpCtl& c, size_t size, Time now);
@@ -194,20 +165,10 @@ class Handshake {
   std::vector<std::byte> peer_private_data_;
   CtlOutbox outbox_;
 
-  // Part IV: bytes from and to an address that is not known to be the peer's.
-  uint64_t came_ = 0;
-  uint64_t went_ = 0;
-  bool validated_ = false;
-
+  AddressValidation address_;
   uint8_t attempt_ = 0;  // of all REQs or REPs
-  size_t try_ = 0;       // in kHandshakeTries, kRtuTries
-  Time tries_since_;
-  Time next_try_ = Time::never();
-  Time fails_at_ = Time::never();
-  Time waits_until_ = Time::never();  // for a peer that says WAIT, at most
-  Time said_at_ = Time::never();      // REQ or REP, the first of its kind
-  bool repeated_ = false;             // which of them was heard is not known
-  std::optional<Duration> rtt_;
+  HandshakeTries tries_;
+  HandshakeRoundTrip round_trip_;
 };
 
 }  // namespace weft::wdp
