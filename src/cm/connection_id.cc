@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cm/active_start_outcome.h"
 #include "cm/call_outcome.h"
+#include "cm/connection_terms.h"
 #include "cm/lingering_close.h"
 #include "cm/stream_settings.h"
 #include "config/options.h"
@@ -16,19 +17,6 @@
 
 namespace weft::cm {
 namespace {
-
-using namespace std::chrono_literals;
-
-// InfiniBand's rdma_cm says TIMEWAIT_EXIT when the queue pair's number may be used again, to
-// programs that have disconnected. Some free a connection only then, others end themselves over one
-// that they did not ask for. TCP needs no such pause; this is the one that weft gives its numbers
-// (spec/addressing 2). iWARP has no such event.
-constexpr Duration kTimeWait = 2s;
-
-uint8_t reads(std::optional<uint16_t> told) {
-  return static_cast<uint8_t>(
-      std::min<uint32_t>(told.value_or(device::kMaxReads), device::kMaxReads));
-}
 
 std::vector<std::byte> copy(Bytes b) {
   return {b.begin(), b.end()};
@@ -96,48 +84,22 @@ void ConnectionId::stop(Token& token) {
   start_.cancel(token);
   // Who wants to connect is not left waiting.
   request_.reject(token, stats::CmRejection::id_gone, {});
-  if (parked_connection_ != nullptr) std::exchange(parked_connection_, nullptr)->close(token);
-  if (verbs::QueuePair* pair = pair_) {
-    release_pair(token);
-    if (state_ == IdState::connected) {
-      pair->disconnect(token);
-    } else if (on_its_way() && caller_of(*pair) != nullptr) {
-      pair->fail_connection(token, verbs::Status::flushed);
-    }
+  if (on_its_way() && pair_.caller() != nullptr) {
+    pair_.fail(token);
+  } else {
+    pair_.leave(token, state_ == IdState::connected);
   }
+  time_wait_.cancel(token);
 }
 
 // --- what both sides bring to the connection
 
-mpa::Offer ConnectionId::offer() const {
-  const config::Options& o = config::options();
-  return {.crc = o.crc,
-          .extension = o.ext != config::Extensions::off,
-          .peer_to_peer = o.p2p,
-          .ird = parameters_.responder_resources,
-          .ord = parameters_.initiator_depth};
+ConnectedPair::Use ConnectionId::stream_use(bool initiator) const {
+  return {.initiator = initiator, .type_of_service = type_of_service_, .keepalive = keepalive_};
 }
 
-wdp::Offer ConnectionId::datagram_offer(const drive::DatagramDriver& driver,
-                                        const wdp::Path& path) const {
-  wdp::Offer o = caller_of(*pair_)->offer(driver, path);
-  o.traffic_class = type_of_service_.value_or(0);
-  o.ird = parameters_.responder_resources;
-  o.ord = parameters_.initiator_depth;
-  o.private_data = parameters_.private_data;
-  return o;
-}
-
-ConnectionParameters ConnectionId::agreed() const {
-  return {.responder_resources = parameters_.responder_resources,
-          .initiator_depth = parameters_.initiator_depth,
-          .retry_count = parameters_.retry_count,
-          .rnr_retry_count = parameters_.rnr_retry_count};
-}
-
-void ConnectionId::negotiated(uint32_t ird, uint32_t ord) {
-  parameters_.responder_resources = static_cast<uint8_t>(std::min(ird, device::kMaxReads));
-  parameters_.initiator_depth = static_cast<uint8_t>(std::min(ord, device::kMaxReads));
+void ConnectionId::keepalive_changed() {
+  pair_.keep_alive(keepalive_);
 }
 
 int ConnectionId::queue_pair_attributes(QpState state, verbs::QpType type,
@@ -156,7 +118,7 @@ int ConnectionId::queue_pair_attributes(QpState state, verbs::QpType type,
     return EINVAL;
   }
   const verbs::QpTypeTraits* traits =
-      program_leads_ && pair_ != nullptr ? &pair_->traits() : verbs::find_type(type);
+      pair_.is_of_program() ? &pair_.queue_pair()->traits() : verbs::find_type(type);
   if (traits == nullptr) return EINVAL;
   fill_attributes(setup(), state, *traits, attributes, m);
   return 0;
@@ -195,17 +157,14 @@ int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& pa
   engine::Engine& target = engine_for(pair, parameters.qpn);
   home_.store(&target, std::memory_order_release);
   auto h = hold_home();
-  pair_ = pair;
-  program_leads_ = false;
-  if (pair_ == nullptr) {
-    pair_ = program_pair(adapter_, h.token(), parameters.qpn, Carrier::datagrams);
-    program_leads_ = pair_ != nullptr;
-    if (program_leads_) pair_->set_cm_managed(h.token());
+  verbs::QueuePair* own = pair;
+  if (own == nullptr) {
+    own = program_pair(adapter_, h.token(), parameters.qpn, Carrier::datagrams);
   }
-  if (pair_ != nullptr) pair_->observe(h.token(), this);
+  if (own != nullptr) pair_.attach(h.token(), *own, pair == nullptr);
   take(Step::connect);
   set_under_way(true);
-  const bool by_datagram = pair_ != nullptr && caller_of(*pair_) != nullptr;
+  const bool by_datagram = pair_.caller() != nullptr;
   h.token().runtime().guard(
       h.token(), [&] { by_datagram ? call(h.token()) : start_stream(h.token()); },
       [&] { on_no_memory(h.token()); });
@@ -214,8 +173,9 @@ int ConnectionId::connect(verbs::QueuePair* pair, const ConnectionParameters& pa
 
 void ConnectionId::start_stream(Token& token) {
   const bool any_port = port_.any();
-  mpa::Offer offered = offer();
-  offered.established_later = pair_ == nullptr;
+  const verbs::QueuePair* pair = pair_.queue_pair();
+  mpa::Offer offered = stream_offer(parameters_);
+  offered.established_later = pair == nullptr;
   start_.begin(token,
                {.from = source_,
                 .any_port = any_port,
@@ -224,20 +184,20 @@ void ConnectionId::start_stream(Token& token) {
                 .private_data = parameters_.private_data,
                 .timeout = config::options().connect_timeout,
                 .type_of_service = type_of_service_,
-                .rd = pair_ != nullptr ? rd_offer(pair_->number()) : std::nullopt},
+                .rd = pair != nullptr ? rd_offer(pair->number()) : std::nullopt},
                port_.take_socket(), asks_again_);
 }
 
 void ConnectionId::call(Token& token) {
   port_.close();  // its datagrams go by the queue pair's own port
-  verbs::DatagramCaller& caller = *caller_of(*pair_);
+  verbs::DatagramCaller& caller = *pair_.caller();
   const wdp::Path path{.to = {.address = destination_.gid(), .port = destination_.port()},
                        .from = source_.gid(),
                        .traffic_class = type_of_service_.value_or(0)};
-  source_.set_port(port_of(pair_->number()));
+  source_.set_port(port_of(pair_.queue_pair()->number()));
   caller.driver().set_interface(path.from,
                                 source_.scope() != 0 ? source_.scope() : destination_.scope());
-  wdp::Offer offer = datagram_offer(caller.driver(), path);
+  wdp::Offer offer = session_offer(caller, caller.driver(), path, parameters_, type_of_service_);
   // The side that accepts has none to say: rdma_accept(3).
   offer.retry_count = std::min<uint8_t>(parameters_.retry_count, 7);
   // "dst QPN ... 0 = listener on that port"
@@ -247,46 +207,39 @@ void ConnectionId::call(Token& token) {
 void ConnectionId::stream_started(Token& token, Started&& started) {
   set_under_way(false);
   source_.set_port(started.tcp.local().port());
-  negotiated(started.parameters.ird, started.parameters.ord);
-  ConnectionParameters told = agreed();
-  told.private_data = std::move(started.private_data);
-  if (const auto ord = started.parameters.peer_ord) told.responder_resources = reads(ord);
-  if (pair_ == nullptr) {
+  ConnectionParameters told = take_answer(parameters_, started);
+  verbs::QueuePair* pair = pair_.queue_pair();
+  if (pair == nullptr) {
     take(Step::reply_for_program);
     report(token, EventKind::connect_response, 0, std::move(told));
-    join(token, nullptr, std::move(started), true);
-    return;
-  }
-  if (pair_->state() == verbs::QpState::err || pair_->state() == verbs::QpState::reset) {
+  } else if (pair->state() == verbs::QpState::err || pair->state() == verbs::QpState::reset) {
     // The program took it out of service meanwhile.
     LingeringClose::give_up(token, std::move(started));
-    fail_connect(token, EventKind::connect_error, -ECONNABORTED);
+    fail_connect(token, {EventKind::connect_error, -ECONNABORTED});
     return;
+  } else {
+    take(Step::reply);
+    // Before the connection works, for it may also end at once.
+    report(token, EventKind::established, 0, std::move(told));
   }
-  take(Step::reply);
-  // Before the connection works, for it may also end at once.
-  report(token, EventKind::established, 0, std::move(told));
-  join(token, pair_, std::move(started), true);
+  pair_.carry(token, pair, std::move(started), stream_use(true));
 }
 
 void ConnectionId::stream_not_started(Token& token, ActiveStartFailure&& failure) {
-  const FailureEvent e = failure_event(failure, config::options().identity);
-  fail_connect(token, e.kind, e.status, std::move(failure.private_data));
+  fail_connect(token, failure_event(failure, config::options().identity),
+               std::move(failure.private_data));
 }
 
 void ConnectionId::no_memory_to_start(Token& token) {
-  fail_connect(token, EventKind::unreachable, -ENOMEM);
+  fail_connect(token, {EventKind::unreachable, -ENOMEM});
 }
 
-void ConnectionId::fail_connect(Token& token, EventKind kind, int status,
+void ConnectionId::fail_connect(Token& token, const FailureEvent& failure,
                                 std::vector<std::byte> private_data) {
   set_under_way(false);
   take(Step::failure);
-  if (verbs::QueuePair* pair = pair_) {
-    release_pair(token);
-    pair->fail_connection(token, verbs::Status::flushed);
-  }
-  report(token, kind, status, {.private_data = std::move(private_data)});
+  pair_.fail(token);
+  report(token, failure.kind, failure.status, {.private_data = std::move(private_data)});
 }
 
 int ConnectionId::establish() {
@@ -303,17 +256,17 @@ int ConnectionId::establish() {
     auto h = hold_home();
     if (!can(Step::establish)) return EINVAL;  // the peer went away
     take(Step::establish);
-    if (parked_connection_ == nullptr) return 0;  // of UC: it works already
+    if (!pair_.is_parked()) return 0;  // of UC: it works already
     if (&target == &h.token().runtime()) {
       verbs::QueuePair* pair = program_pair(adapter_, h.token(), qpn, Carrier::stream);
       if (pair != nullptr) {
-        join(h.token(), pair, std::exchange(parked_connection_, nullptr)->release(h.token()), true);
+        pair_.carry(h.token(), pair, pair_.unpark(h.token()), stream_use(true));
       } else {
-        say_ready(h.token());
+        pair_.say_ready(h.token());
       }
       return 0;
     }
-    started = std::exchange(parked_connection_, nullptr)->release(h.token());
+    started = pair_.unpark(h.token());
     home_.store(&target, std::memory_order_release);
   }
   auto h = hold_home();
@@ -322,21 +275,10 @@ int ConnectionId::establish() {
     LingeringClose::give_up(h.token(), std::move(started));
     return 0;
   }
-  join(h.token(), program_pair(adapter_, h.token(), qpn, Carrier::stream), std::move(started),
-       true);
-  say_ready(h.token());
+  pair_.carry(h.token(), program_pair(adapter_, h.token(), qpn, Carrier::stream),
+              std::move(started), stream_use(true));
+  pair_.say_ready(h.token());
   return 0;
-}
-
-// The program goes on without a queue pair, which would have said so with its first FPDU.
-void ConnectionId::say_ready(Token& token) {
-  if (parked_connection_ == nullptr) return;
-  token.runtime().guard(
-      token, [&] { parked_connection_->say_ready(); },
-      [&] {
-        std::exchange(parked_connection_, nullptr)->close(token);
-        parked_connection_lost(token);
-      });
 }
 
 // --- the side that is connected to: requests come to a listener as children, and wait for the
@@ -348,8 +290,8 @@ PassiveStartHandler* ConnectionId::connection_requested(Token& token,
       new ConnectionId(adapter_, channel_, engine::Engine::of(token)),
       [](ConnectionId* id) { delete id; }};
   // What one side may have outstanding the other has to serve.
-  child->parameters_ = {.responder_resources = reads(request.ord),
-                        .initiator_depth = reads(request.ird)};
+  child->parameters_ = {.responder_resources = reads_told(request.ord),
+                        .initiator_depth = reads_told(request.ird)};
   begin_request(*child, request.local, request.peer);
   child->request_ = request.pending;
   if (!announce(token, *child, copy(request.private_data))) return nullptr;
@@ -409,7 +351,7 @@ int ConnectionId::accept(verbs::QueuePair* pair, const ConnectionParameters& par
   {
     auto h = hold_home();
     if (request_.waits()) {
-      started = request_.accept(h.token(), offer(), parameters.private_data,
+      started = request_.accept(h.token(), stream_offer(parameters_), parameters.private_data,
                                 pair != nullptr ? rd_offer(pair->number()) : std::nullopt);
       if (!started) take(Step::peer_gone);
     }
@@ -448,10 +390,7 @@ int ConnectionId::accept_call(verbs::QueuePair* pair, const ConnectionParameters
   auto h = hold_home();
   if (!can(Step::answer)) return wrong_state(Step::accept);
   parameters_ = parameters;
-  pair_ = own;
-  program_leads_ = pair == nullptr;
-  pair_->set_cm_managed(h.token());
-  pair_->observe(h.token(), this);
+  pair_.attach(h.token(), *own, pair == nullptr);
   take(Step::answer);
   set_under_way(true);
   const DatagramCall call = request_.take_call();
@@ -459,15 +398,16 @@ int ConnectionId::accept_call(verbs::QueuePair* pair, const ConnectionParameters
   h.token().runtime().guard(
       h.token(),
       [&] {
-        there = call.accept(h.token(), *caller_of(*pair_),
-                            datagram_offer(call.listener->driver(), call.path));
+        verbs::DatagramCaller& caller = *pair_.caller();
+        there = call.accept(h.token(), caller,
+                            session_offer(caller, call.listener->driver(), call.path, parameters_,
+                                          type_of_service_));
       },
       [&] { call.reject(h.token(), wire::RejReason::no_resources, {}); });
   if (there) return 0;
   set_under_way(false);
   take(Step::failure);
-  release_pair(h.token());
-  own->fail_connection(h.token(), verbs::Status::flushed);
+  pair_.fail(h.token());
   return ECONNRESET;
 }
 
@@ -481,21 +421,21 @@ int ConnectionId::no_peer(verbs::QueuePair* pair) {
 }
 
 void ConnectionId::accepted(Token& token, verbs::QueuePair* pair, Started&& started) {
-  negotiated(started.parameters.ird, started.parameters.ord);
+  agree_on(parameters_, started.parameters.ird, started.parameters.ord);
   if (pair == nullptr) pair = program_pair(adapter_, token, parameters_.qpn, Carrier::stream);
   if (pair == nullptr && started.parameters.established_later) {
     // The peer's program is not ready, and says when it is (spec/mpa 2.9).
     take(Step::answer);
     set_under_way(true);
-    join(token, nullptr, std::move(started), false);
+    pair_.carry(token, nullptr, std::move(started), stream_use(false));
     return;
   }
   take(Step::accept);
   // At once, and not with the peer's first FPDU: an iWARP initiator may wait for this side to do
   // something first, and a program that is slow to come back would be taken for one that is not
   // there. What is posted waits for that FPDU by itself.
-  report(token, EventKind::established, 0, agreed());
-  join(token, pair, std::move(started), false);
+  report(token, EventKind::established, 0, agreed(parameters_));
+  pair_.carry(token, pair, std::move(started), stream_use(false));
 }
 
 int ConnectionId::too_long_for_peer(Step step, Bytes private_data) const {
@@ -514,56 +454,17 @@ int ConnectionId::reject(Bytes private_data) {
   return 0;
 }
 
-// --- a connection and its queue pair
+// --- a connection that is there
 
-void ConnectionId::join(Token& token, verbs::QueuePair* pair, Started&& started, bool initiator) {
-  if (type_of_service_) started.tcp.set_type_of_service(*type_of_service_);
-  if (pair == nullptr) {
-    token.runtime().guard(
-        token,
-        [&] { parked_connection_ = &ParkedConnection::start(token, *this, std::move(started)); },
-        [&] { parked_connection_lost(token); });
-    return;
-  }
-  pair_ = pair;
-  pair->set_cm_managed(token);
-  pair->observe(token, this);
-  if (auto* adopter = pair->transport().stream_adopter()) {
-    adopter->adopt(token, {.tcp = std::move(started.tcp),
-                           .segment = std::move(started.segment),
-                           .rd = started.rd,
-                           .config = stream_settings(started.parameters, initiator),
-                           .keepalive = keepalive_,
-                           .early = started.early});
-  } else {
-    pair->fail_connection(token, verbs::Status::local_qp_operation);
-  }
-}
-
-void ConnectionId::keepalive_changed() {
-  if (pair_ == nullptr) return;
-  if (auto* adopter = pair_->transport().stream_adopter()) adopter->keep_alive(keepalive_);
-}
-
-void ConnectionId::release_pair(Token& token) {
-  if (pair_ != nullptr) std::exchange(pair_, nullptr)->observe(token, nullptr);
-}
-
-// The peer's REP, or its RTU.
-void ConnectionId::stream_ready(Token& token) {
-  if (pair_ == nullptr || caller_of(*pair_) == nullptr || !on_its_way()) return;
-  const wdp::UcConnection& c = caller_of(*pair_)->link()->connection();
-  const wdp::UcParameters& session = c.session()->parameters();
-  negotiated(session.ird, session.ord);
-  ConnectionParameters told = agreed();
-  told.qpn = session.peer_qpn;
+void ConnectionId::peer_confirmed(Token& token) {
+  if (!on_its_way()) return;
   const bool active = state_ == IdState::connecting;
-  if (active && c.handshake() != nullptr) {
-    told.private_data = copy(c.handshake()->peer().private_data);
-    told.responder_resources = reads(c.handshake()->peer().ord);
-  }
+  const verbs::DatagramCaller* caller = pair_.caller();
+  ConnectionParameters told = caller != nullptr
+                                  ? take_answer(parameters_, caller->link()->connection(), active)
+                                  : agreed(parameters_);
   set_under_way(false);
-  if (active && program_leads_) {
+  if (active && pair_.is_of_program()) {
     take(Step::reply_for_program);
     report(token, EventKind::connect_response, 0, std::move(told));
   } else {
@@ -574,8 +475,8 @@ void ConnectionId::stream_ready(Token& token) {
 
 void ConnectionId::call_failed(Token& token, const wdp::Handshake& handshake) {
   if (!on_its_way()) return;
-  const FailureEvent e = uc_failure(handshake, config::options().identity);
-  fail_connect(token, e.kind, e.status, copy(handshake.peer().private_data));
+  fail_connect(token, uc_failure(handshake, config::options().identity),
+               copy(handshake.peer().private_data));
 }
 
 // --- the end
@@ -586,89 +487,48 @@ int ConnectionId::disconnect() {
   Token& token = h.token();
   if (!can(Step::disconnect)) return wrong_state(Step::disconnect);
   // What waits for the peer's program alone ends as a connection does.
-  if (state_ == IdState::accepting && parked_connection_ != nullptr) take(Step::reply);
+  if (state_ == IdState::accepting && pair_.is_parked()) take(Step::reply);
   switch (state_) {
     case IdState::accepting:
     case IdState::connecting:
       start_.cancel(token);
-      fail_connect(token, EventKind::connect_error, -ECONNABORTED);
+      fail_connect(token, {EventKind::connect_error, -ECONNABORTED});
       return 0;
     case IdState::connected:
     case IdState::responded:
       take(Step::disconnect);
       set_under_way(true);
-      if (parked_connection_ != nullptr) {
-        std::exchange(parked_connection_, nullptr)->close(token);
-        ended(token);
-      } else if (pair_ != nullptr) {
-        pair_->disconnect(token);
-        // A pair that had no connection any more says nothing.
-        if (state_ == IdState::closing && !pair_->connected()) ended(token);
-      } else {
-        ended(token);
-      }
+      if (pair_.disconnect(token)) ended(token);
       return 0;
     default:
-      if (std::exchange(peer_ended_it_, false)) rest(token);
+      time_wait_.disconnected(token);
       return 0;  // it is over, or will be
   }
 }
 
-void ConnectionId::ended(Token& token, bool unanswered) {
-  peer_ended_it_ = state_ != IdState::closing;
+void ConnectionId::ended(Token& token, int status) {
+  const bool program_asked = state_ == IdState::closing;
   take(Step::stream_ended);
   set_under_way(false);
-  release_pair(token);
-  report(token, EventKind::disconnected, unanswered ? -ETIMEDOUT : 0);
-  if (!peer_ended_it_) rest(token);
+  pair_.detach(token);
+  report(token, EventKind::disconnected, status);
+  time_wait_.ended(token, program_asked);
 }
 
-void ConnectionId::rest(Token& token) {
-  if (config::options().identity != config::Identity::iwarp) {
-    token.runtime().set_deadline(token, *this, token.now() + kTimeWait);
-  }
-}
-
-void ConnectionId::stream_ended(Token& token, const work::StreamEnd& end) {
-  if (can(Step::stream_ended)) {
-    ended(token, end.kind == work::StreamEnd::Kind::unanswered);
-  } else if (on_its_way()) {
-    fail_connect(token, EventKind::unreachable, -ENOMEM);  // or else the call had failed
-  }
-}
-
-void ConnectionId::parked_connection_heard(Token& token) {
-  if (state_ != IdState::accepting) return;
-  set_under_way(false);
-  take(Step::reply);
-  report(token, EventKind::established, 0, agreed());
-}
-
-void ConnectionId::parked_connection_lost(Token& token) {
-  parked_connection_ = nullptr;
-  if (state_ == IdState::accepting) return fail_connect(token, EventKind::rejected, -ECONNRESET);
-  if (can(Step::stream_ended)) ended(token);
-}
-
-void ConnectionId::pair_gone(Token& token) {
-  pair_ = nullptr;
+void ConnectionId::connection_lost(Token& token, const ConnectionLoss& loss) {
   if (on_its_way()) {
     start_.cancel(token);
-    fail_connect(token, EventKind::connect_error, -ECONNABORTED);
+    fail_connect(token, loss.unestablished);
   } else if (can(Step::stream_ended)) {
-    ended(token);
+    ended(token, loss.status);
   }
 }
 
 // No memory to connect again, to call over UC, or to answer such a call.
 void ConnectionId::on_no_memory(Token& token) {
   if (on_its_way() && !start_.connecting()) {
-    fail_connect(token, EventKind::unreachable, -ENOMEM);
+    fail_connect(token, {EventKind::unreachable, -ENOMEM});
   }
-}
-
-void ConnectionId::on_deadline(Token& token) {
-  if (state_ == IdState::closed) report(token, EventKind::timewait_exit);
 }
 
 }  // namespace weft::cm

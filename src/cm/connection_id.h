@@ -1,32 +1,32 @@
 // An Id of RDMA_PS_TCP: a listener, or one end of a connection of RC over TCP or of UC over UDP.
 // The home is the queue pair's engine once there is one.
 //
-//   active:   RC  RetryingStart --> Started -----------+--> StreamAdopter::adopt()
-//             UC  DatagramCaller::call() --> its handshake, which tells the observer
-//   passive:  RC  PendingRequest (a PassiveStart) ------+--> ParkedConnection, until there is a
-//   pair
+//   active:   RC  RetryingStart ----------------------> Started --> ConnectedPair
+//             UC  DatagramCaller::call() --> its handshake, of which ConnectedPair hears
+//   passive:  RC  PendingRequest (a PassiveStart) ----> Started --> ConnectedPair
 //             UC  PendingRequest (a DatagramCall) --> DatagramCaller::accept()
 //   listener: ListeningPort --> children
 #pragma once
 
 #include "cm/basic_id.h"
 #include "cm/bound_port.h"
+#include "cm/connected_pair.h"
 #include "cm/listening_port.h"
 #include "cm/pair_setup.h"
-#include "cm/parked_connection.h"
 #include "cm/pending_request.h"
 #include "cm/retrying_start.h"
+#include "cm/time_wait.h"
 
 namespace weft::cm {
 
-// Above 400 lines with its source: each function is a step of one machine (id_state.h), and the two
-// sides share what it owns. The parts: design/22.
+// Above 400 lines with its source: each function is a step of one machine (id_state.h), and some
+// move it to another engine in the middle. The parts: design/22.
 class ConnectionId final : public BasicId,
                            private RetryingStartHandler,
                            private PassiveStartHandler,
                            private ListeningPortHandler,
-                           private ParkedConnectionHandler,
-                           private verbs::ConnectionObserver {
+                           private ConnectedPairHandler,
+                           private TimeWaitHandler {
  public:
   // Deleted by destroy().
   static ConnectionId* create(verbs::Adapter& adapter, std::shared_ptr<EventChannel> channel);
@@ -63,25 +63,21 @@ class ConnectionId final : public BasicId,
   bool crowded() const override { return BasicId::crowded(); }
   PassiveStartHandler* connection_requested(engine::Token& token,
                                             const ConnectionRequest& request) override;
-  // ParkedConnectionHandler
-  void parked_connection_heard(engine::Token& token) override;
-  void parked_connection_lost(engine::Token& token) override;
-  // verbs::ConnectionObserver. The stream of RC is there when join() is through.
-  void stream_ready(engine::Token& token) override;
-  void stream_ended(engine::Token& token, const work::StreamEnd& end) override;
+  // ConnectedPairHandler
+  void peer_confirmed(engine::Token& token) override;
   void call_failed(engine::Token& token, const wdp::Handshake& handshake) override;
-  void pair_gone(engine::Token& token) override;
+  void connection_lost(engine::Token& token, const ConnectionLoss& loss) override;
+  // TimeWaitHandler
+  void time_wait_over(engine::Token& token) override { report(token, EventKind::timewait_exit); }
   // engine::EventHandler
-  void on_deadline(engine::Token& token) override;
   void on_no_memory(engine::Token& token) override;
 
   int keep(const port::Address& at, int error);
   // Active side
   void start_stream(engine::Token& token);
-  void fail_connect(engine::Token& token, EventKind kind, int status,
+  void fail_connect(engine::Token& token, const FailureEvent& failure,
                     std::vector<std::byte> private_data = {});
   void call(engine::Token& token);
-  void say_ready(engine::Token& token);
   // Passive side
   void accepted(engine::Token& token, verbs::QueuePair* pair, Started&& started);
   int accept_call(verbs::QueuePair* pair, const ConnectionParameters& parameters);
@@ -89,30 +85,19 @@ class ConnectionId final : public BasicId,
   int too_long_for_peer(Step step, Bytes private_data) const;
   // Both
   bool on_its_way() const { return state_ == IdState::connecting || state_ == IdState::accepting; }
-  wdp::Offer datagram_offer(const drive::DatagramDriver& driver, const wdp::Path& path) const;
-  mpa::Offer offer() const;
   bool ready_pair(verbs::QueuePair& pair) const;
   PairSetup setup() const;
   engine::Engine& engine_for(verbs::QueuePair* pair, Qpn qpn) const;
-  void join(engine::Token& token, verbs::QueuePair* pair, Started&& started, bool initiator);
-  // The parameters of the connection as an event tells them, but for the peer's private data. Needs
-  // no memory.
-  ConnectionParameters agreed() const;
-  void negotiated(uint32_t ird, uint32_t ord);
-  void release_pair(engine::Token& token);
-  // The end
-  void ended(engine::Token& token, bool unanswered = false);
-  void rest(engine::Token& token);
+  ConnectedPair::Use stream_use(bool initiator) const;
+  void ended(engine::Token& token, int status = 0);
 
   // Of the home's holder.
   BoundPort port_;
   ListeningPort listening_{*this};
   RetryingStart start_{*this};
   PendingRequest request_;  // of a child: who waits for the program's answer
-  ParkedConnection* parked_connection_ = nullptr;
-  verbs::QueuePair* pair_ = nullptr;
-  bool program_leads_ = false;  // UC: the queue pair is the program's business
-  bool peer_ended_it_ = false;  // and the program has not called rdma_disconnect yet
+  ConnectedPair pair_{*this};
+  TimeWait time_wait_{*this};
 };
 
 }  // namespace weft::cm
