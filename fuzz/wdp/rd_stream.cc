@@ -179,7 +179,7 @@ void Play::answer(bool yes) {
 
 void Play::say(std::optional<RdStreamWord> word, uint32_t session, uint32_t number, Bytes payload) {
   wdp::RdChannel* by = peer_.socket.channels().find(back_);
-  if (by == nullptr || !by->has_room(static_cast<uint32_t>(payload.size()))) return;
+  if (by == nullptr || !by->out().has_room(static_cast<uint32_t>(payload.size()))) return;
   const wdp::RdMessage m{
       .sidx = kTheirs,
       .didx = kOurs,
@@ -187,7 +187,7 @@ void Play::say(std::optional<RdStreamWord> word, uint32_t session, uint32_t numb
       .immediate = word ? std::optional{static_cast<uint32_t>(*word)} : std::nullopt,
       .number = number,
       .length = static_cast<uint32_t>(payload.size())};
-  std::copy(payload.begin(), payload.end(), by->send(m, wdp::kNoClient, 0));
+  std::copy(payload.begin(), payload.end(), by->out().send(m, wdp::kNoClient, 0));
 }
 
 void Play::say(Input& in, bool word) {

@@ -51,7 +51,7 @@ bool ChannelRequest::speaks_for(const verbs::Context&, Qpn peer) const {
 
 wdp::RdChannel* ChannelRequest::channel() const {
   wdp::RdChannel* const c = driver_.wdp_socket().channels().find(channel_);
-  return c != nullptr && c->is_usable() && c->has_room(wdp::kMostOfStart) ? c : nullptr;
+  return c != nullptr && c->is_usable() && c->out().has_room(wdp::kMostOfStart) ? c : nullptr;
 }
 
 std::optional<Started> ChannelRequest::accept(Token& token, const mpa::Offer& limits,
@@ -79,7 +79,7 @@ void ChannelRequest::reject(Token& token, Bytes private_data) {
     const auto frame = responder_.reject(private_data);
     const auto m = wdp::start_message(own_, peer_.qpn, peer_.session, wire::RdStreamWord::reply,
                                       static_cast<uint32_t>(frame.size()));
-    std::copy(frame.begin(), frame.end(), by->send(m, wdp::kNoClient, 0));
+    std::copy(frame.begin(), frame.end(), by->out().send(m, wdp::kNoClient, 0));
   }
   drop(token);
 }

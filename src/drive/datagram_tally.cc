@@ -109,7 +109,7 @@ void RdTally::publish(const wdp::RdChannel& channel, stats::EngineCounters& engi
   one(s.lost, engine.rd_datagrams_lost);
   one(s.probes, engine.rd_probes);
   one(s.marked, engine.rd_marks_heard);
-  one(channel.messages_lost(), engine.rd_messages_lost);
+  one(channel.out().messages_lost(), engine.rd_messages_lost);
   if (const auto* receiver = channel.receiver()) {
     const wdp::RdReceiveCounters& r = receiver->counters();
     one(r.received, engine.rd_datagrams_received);

@@ -76,8 +76,8 @@ void RdLink::on_deadline(Token& token) {
 }
 
 void RdLink::on_gathered(Token& token) {
-  if (ended_ || !channel_.answers_wait()) return;
-  channel_.say_answers();
+  if (ended_ || !channel_.out().answers_wait()) return;
+  channel_.out().say_answers();
   driver_.settle(token);
 }
 
@@ -87,14 +87,14 @@ void RdLink::on_gathered(Token& token) {
 Time RdLink::next_look(Token& token) {
   const Time now = token.now();
   const bool closing = channel_.state() == wdp::RdChannel::State::closing;
-  if (!closing && channel_.sender().idle() && !channel_.answers_wait()) {
+  if (!closing && channel_.sender().idle() && !channel_.out().answers_wait()) {
     waits_since_ = Time::never();
     return Time::never();
   }
   if (waits_since_.is_never() || std::exchange(says_goodbye_, closing) != closing) {
     waits_since_ = now;
   } else if (!closing) {
-    waits_since_ = std::max(waits_since_, channel_.active_at());
+    waits_since_ = std::max(waits_since_, channel_.out().active_at());
   }
   const Duration first = closing ? kFirstOfGoodbye : kFirstLook;
   return now + std::clamp(now - waits_since_, first, wdp::kLastMessages);
@@ -104,7 +104,8 @@ void RdLink::settled(Token& token) {
   if (ended_) return;
   // Behind a program's answer what became of its peer's message costs nothing. One that polls
   // answers before its next poll, or not at all.
-  if (channel_.answers_wait() && !token.runtime().gather(token, *this)) channel_.say_answers();
+  if (channel_.out().answers_wait() && !token.runtime().gather(token, *this))
+    channel_.out().say_answers();
   tally_.publish(channel_, engine_.counters);
   if (const auto* h = channel_.handshake()) handshake_.publish(*h, engine_.counters);
   if (channel_.may_rest(token.now()) && driver_.rest(token, channel_)) return end(token);

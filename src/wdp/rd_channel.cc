@@ -185,9 +185,9 @@ RdChannel::Verdict RdChannel::take_data(const WdpCommon& common, Bytes datagram,
 
 RdChannel::Verdict RdChannel::take_ack(const WdpAck& ack, Time now) {
   confirm(now);
-  const auto any = traffic_.take_ack(ack, now);
+  const auto any = out().take_ack(ack, now);
   if (any.ok() && *any) control_.presence().exchanged();
-  if (control_.goodbye().waits() && traffic_.all_is_said()) say_goodbye(now);
+  if (control_.goodbye().waits() && out().all_is_said()) say_goodbye(now);
   return any.ok() ? Verdict{Ok{}} : Verdict{fail(any.error())};
 }
 
@@ -207,7 +207,7 @@ RdChannel::Verdict RdChannel::take_ctl(const WdpCommon& common, Bytes datagram, 
   }
   const auto if_forgotten = end_by_other_life();
   confirm(now);
-  traffic_.sender().heard();
+  out().sender().heard();
   const auto event = control_.received(*c, now);
   if (!event.ok()) return fail(event.error());
   switch (*event) {
@@ -228,8 +228,8 @@ RdChannel::Verdict RdChannel::take_ctl(const WdpCommon& common, Bytes datagram, 
 
 bool RdChannel::ready(Time now) {
   // spec/wdp-rd 2.2: somebody waits for the channel.
-  if (state_ == State::setting_up && (!sender().idle() || control_.presence().is_needed() ||
-                                      traffic_.waiters().any_wants_room())) {
+  if (state_ == State::setting_up &&
+      (!sender().idle() || control_.presence().is_needed() || out().any_wants_room())) {
     opening_.call_too(now);
   }
   if (opening_.ready() || !control_.empty()) return true;
@@ -244,7 +244,7 @@ void RdChannel::fill(Train& train, Time now) {
   if (!train.empty() || !speaks()) return;
   traffic_.fill(train, now);
   if (train.empty() && sender().wants_to_ask()) {
-    traffic_.sender().asked();
+    out().sender().asked();
     control_.ask();
     return control_.fill(train, now);
   }
@@ -284,15 +284,15 @@ void RdChannel::close(Time now) {
   closed_ = true;
   owner_.reached();
   if (!speaks()) return abort();
-  if (traffic_.all_is_said()) return say_goodbye(now);
-  traffic_.say_answers();
+  if (out().all_is_said()) return say_goodbye(now);
+  out().say_answers();
   control_.goodbye().wait(now);
 }
 
 // spec/wdp-rd 2.4: what the peer sends just now is not lost, if CUM says all that was taken. No
 // answer is on its way either, so the peer's requests that have come are complete.
 void RdChannel::end_for_want_of_messages(Time now) {
-  if (traffic_.answers().empty() && receiver()->has_all_before_cum()) {
+  if (!out().has_answers() && receiver()->has_all_before_cum()) {
     control_.goodbye().take_nothing();
   }
   close(now);

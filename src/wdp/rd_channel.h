@@ -5,7 +5,7 @@
 //   is called  ─► Handshake (passive) ─RTU, data─► open ──DREQ, no answers──────────────► gone
 //   calls      ─► REJ ─► refused: the peer has none
 //
-// Above 400 lines with its source: what its users call of its parts has a line each in this header.
+// Above 400 lines with its source: what comes, what is called and what is due meet all its states.
 #pragma once
 
 #include <memory>
@@ -29,38 +29,13 @@ class RdChannel final : public TrainSource {
   RdChannel(const RdChannel&) = delete;
   RdChannel& operator=(const RdChannel&) = delete;
 
-  // --- messages: as RdMessageWriter has them
-  bool has_room(uint32_t length) const { return traffic_.writer().has_room(length); }
-  std::byte* send(const RdMessage& message, ClientId client, uint64_t request) {
-    return traffic_.send(message, client, request);
-  }
-  void take_back(const RdMessage& message) { traffic_.writer().take_back(message); }
-  // --- of queue pairs of type RD, segment by segment
-  // Does the peer take them? Known once the channel is open.
+  // --- what clients have to say, and when they may
+  RdOutgoing& out() { return traffic_.out(); }
+  const RdOutgoing& out() const { return traffic_.out(); }
+  // Does the peer take segments of queue pairs of type RD? Known once the channel is open.
   bool has_responses() const { return peer().terms.responses; }
   // Do connections of RC begin in it? Known once the channel is open.
   bool has_starts() const { return peer().terms.starts; }
-  std::byte* send(wire::WdpData& segment, bool first) { return traffic_.send(segment, first); }
-  void take_back(const wire::WdpData& segment, bool first) {
-    traffic_.writer().take_back(segment, first);
-  }
-  // UDP payload of a segment, as RdTraffic has it.
-  size_t segment_room(size_t most, bool certain) { return traffic_.segment_room(most, certain); }
-  // Long messages wait for it: who wants room is told. A second at most.
-  bool finds_path() const { return traffic_.search().holds_up(); }
-  // Tells the peer what became of a message of its: with what is sent next, after a while, or with
-  // say_answers(). Of one that is being taken there is memory for it; else throws std::bad_alloc,
-  // and nothing has changed then.
-  void respond(const wire::WdpResponse& response) { traffic_.respond(response); }
-  // Is there something to tell that waits for company?
-  bool answers_wait() const { return speaks() && traffic_.answers().wait(); }
-  // It waits no longer.
-  void say_answers() { traffic_.say_answers(); }
-
-  // has_room() said no, or the channel is not open yet: the client is to hear when there is.
-  void want_room(ClientId client) { traffic_.waiters().want_room(client); }
-  // The client is asked kWindowRests later whether it rests (RdClient::look_for_rest()).
-  void want_rest(ClientId client) { traffic_.waiters().want_rest(client, active_at()); }
 
   // --- connections that it carries: while there are any it asks whether the peer is there, and
   // does not end by itself
@@ -79,7 +54,7 @@ class RdChannel final : public TrainSource {
   Time rests_at() const;
   bool may_rest(Time now) const { return now >= rests_at(); }
   // Not before so long from now: somebody is about to use it, or memory is missing.
-  void put_off_rest(Time now) { traffic_.is_active(now); }
+  void put_off_rest(Time now) { out().is_active(now); }
   // What is to be kept of it. It is of no use afterwards.
   RestingChannel rest();
   // Instead of call() and answer().
@@ -98,8 +73,8 @@ class RdChannel final : public TrainSource {
   bool ready(Time now) override;
   void fill(Train& train, Time now) override;
   bool urgent(Time now) const override { return traffic_.ack_due(now); }
-  void llp_took_all(Time) override { traffic_.sender().train_gone(); }
-  void path_carries(size_t size) override { traffic_.path_carries(size); }
+  void llp_took_all(Time) override { out().sender().train_gone(); }
+  void path_carries(size_t size) override { out().path_carries(size); }
   void own_memory_lost(Time) override {}
 
   // --- time
@@ -139,16 +114,12 @@ class RdChannel final : public TrainSource {
   SessionToken token() const { return opening_.token(); }
   // Once this side has heard of it.
   const RdPeer& peer() const { return opening_.peer(); }
-  // When data came or went last.
-  Time active_at() const { return traffic_.active_at(); }
-  const RdSendPath& sender() const { return traffic_.sender(); }
+  const RdSendPath& sender() const { return out().sender(); }
   // Null before the peer has said where it begins.
   const RdReceivePath* receiver() const {
     const auto& r = traffic_.receiver();
     return r ? &*r : nullptr;
   }
-  // That their senders were told of as lost.
-  uint64_t messages_lost() const { return traffic_.messages_lost(); }
   // What became of the messages that it had left, once it has ended.
   RdClient::End end() const { return end_; }
 

@@ -181,7 +181,7 @@ bool RdChannels::keep_start(const RdChannel& channel, const RdArrival& arrival, 
 std::optional<RdStart> RdChannels::take_start() {
   const auto next = std::find_if(starts_.begin(), starts_.end(), [this](const RdStart& s) {
     const RdChannel* const channel = find(s.channel);
-    return channel == nullptr || !channel->is_usable() || channel->has_room(kMostOfStart);
+    return channel == nullptr || !channel->is_usable() || channel->out().has_room(kMostOfStart);
   });
   if (next == starts_.end()) return {};
   RdStart start = std::move(*next);
@@ -200,10 +200,10 @@ bool RdChannels::take(RdChannel& channel, const RdArrival& arrival, Bytes payloa
       drops_.count(WdpDrop::no_such_qp);
       // Once for a message.
       if (d.wants_response && d.mo == MessageOffset{} && !d.is_end()) {
-        channel.respond({.qidx = d.sidx,
-                         .ridx = d.didx,
-                         .code = wire::WdpResponse::Code::not_ready,
-                         .msn = d.msn});
+        channel.out().respond({.qidx = d.sidx,
+                               .ridx = d.didx,
+                               .code = wire::WdpResponse::Code::not_ready,
+                               .msn = d.msn});
       }
     }
     return true;

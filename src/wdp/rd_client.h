@@ -26,7 +26,7 @@ class RdClient {
   // Nothing comes or goes by this channel any more. No client comes or leaves from inside this
   // call.
   virtual void channel_ended(const RdChannel&) {}
-  // It wanted to be asked (RdChannel::want_rest()).
+  // It wanted to be asked (RdOutgoing::want_rest()).
   virtual void look_for_rest(Time) {}
 };
 

@@ -27,21 +27,21 @@ Result<RdControl::Event, WdpDrop> RdControl::received(const WdpCtl& c, Time now)
   switch (c.type) {
     case CtlType::ka:
       // Who has said goodbye does not say that it is there.
-      if (!traffic_.is_open()) return fail(WdpDrop::unwanted_ctl);
-      traffic_.is_active(now);
+      if (!traffic_.out().is_open()) return fail(WdpDrop::unwanted_ctl);
+      traffic_.out().is_active(now);
       presence_.rested();
       answer(c, CtlType::kaa);
       traffic_.receiver()->acknowledge_now();
       return Event::none;
     case CtlType::kaa:
-      traffic_.is_active(now);
-      if (presence_.answered(c.xid.value())) traffic_.tell_of_room();
+      traffic_.out().is_active(now);
+      if (presence_.answered(c.xid.value())) traffic_.out().tell_of_room();
       return Event::none;
     case CtlType::probe:
       answer(c, CtlType::probea);
       return Event::none;
     case CtlType::probea:
-      if (traffic_.search().answered(c.xid, c.max_payload)) traffic_.tell_of_room();
+      if (traffic_.out().search().answered(c.xid, c.max_payload)) traffic_.out().tell_of_room();
       return Event::none;
     case CtlType::dreq:
       return Event::peer_leaves;
@@ -72,7 +72,7 @@ Result<Ok, WdpDrop> RdControl::disown(const WdpCommon& common, Bytes datagram) {
 
 void RdControl::say_dreq(Time now) {
   // Who has sent nothing knows that of the handshake.
-  RoundTrip trip = traffic_.sender().round_trip();
+  RoundTrip trip = traffic_.out().sender().round_trip();
   const Duration first = opening_.peer().round_trip;
   if (!trip.known() && first != Duration::max()) trip.sample(first, Duration{});
   const auto dreq = goodbye_.say(trip.probe_pause(), now);
@@ -94,8 +94,8 @@ void RdControl::ask() {
 }
 
 void RdControl::say_probe(Time now) {
-  const auto probe = traffic_.search().take(now);
-  if (!probe) return traffic_.tell_of_room();
+  const auto probe = traffic_.out().search().take(now);
+  if (!probe) return traffic_.out().tell_of_room();
   WdpCtl c = message(CtlType::probe);
   c.xid = probe->xid;
   c.length = static_cast<uint16_t>(probe->size);
@@ -111,22 +111,23 @@ std::vector<std::byte> RdControl::question() const {
 
 bool RdControl::ready(Time now) const {
   if (!outbox_.empty()) return true;
-  return traffic_.is_open() && (presence_.due() || traffic_.search().ready(now));
+  return traffic_.out().is_open() && (presence_.due() || traffic_.out().search().ready(now));
 }
 
 void RdControl::fill(Train& train, Time now) {
-  if (traffic_.is_open() && presence_.due()) {
+  const RdOutgoing& out = traffic_.out();
+  if (out.is_open() && presence_.due()) {
     presence_.said(now);
     ask();
   }
-  if (traffic_.is_open() && outbox_.empty() && traffic_.search().ready(now)) say_probe(now);
+  if (out.is_open() && outbox_.empty() && out.search().ready(now)) say_probe(now);
   outbox_.fill(train, opening_.path());
 }
 
 // --- time
 
 Time RdControl::deadline() const {
-  if (!traffic_.is_open()) return goodbye_.deadline();
+  if (!traffic_.out().is_open()) return goodbye_.deadline();
   return std::min({goodbye_.deadline(), goodbye_.waits_until(), presence_.deadline()});
 }
 
@@ -137,8 +138,8 @@ bool RdControl::tick_goodbye(Time now) {
 }
 
 RdControl::Due RdControl::tick(Time now) {
-  if (presence_.tick_first(traffic_.active_at(), now)) ask();
-  if (presence_.follows(traffic_.sender().unanswered())) ask();
+  if (presence_.tick_first(traffic_.out().active_at(), now)) ask();
+  if (presence_.follows(traffic_.out().sender().unanswered())) ask();
   if (goodbye_.is_late(now)) return Due::late;
   switch (presence_.tick(now)) {
     case PeerWatch::Due::nothing:

@@ -92,7 +92,7 @@ bool RdRequester::find_channel(Flow& flow, Time now) {
     flows_.carry(flow, *carriage.channel);
   }
   if (flow.channel->state() == RdChannel::State::setting_up) {
-    flow.channel->want_room(parameters_.client);
+    flow.channel->out().want_room(parameters_.client);
     return false;
   }
   if (flow.channel->has_responses() && wire::wdp_stride(flow.room.most) > 0) return true;
@@ -114,11 +114,11 @@ void RdRequester::send(Flow& flow, Time now) {
 
 // None: the message is long, and how it is to be cut is not known yet.
 std::optional<uint16_t> RdRequester::stride(const Flow& flow, const SendWqe& w) {
-  const size_t room = flow.channel->segment_room(flow.room.most, flow.room.certain);
+  const size_t room = flow.channel->out().segment_room(flow.room.most, flow.room.certain);
   const uint16_t stride = wire::wdp_stride(room);
   const bool is_read = w.operation == Operation::read;
-  if (is_read || message_length(w) <= stride || !flow.channel->finds_path()) return stride;
-  flow.channel->want_room(parameters_.client);
+  if (is_read || message_length(w) <= stride || !flow.channel->out().finds_path()) return stride;
+  flow.channel->out().want_room(parameters_.client);
   return std::nullopt;
 }
 
@@ -143,18 +143,18 @@ bool RdRequester::put_segment(Flow& flow) {
   const RdSegment next = segment(flow);
   const bool first = next.offset == 0;
   WdpData d = request_header(w, next, consumer_.destination(w), parameters_.q_key);
-  if (!flow.channel->has_room(d.payload_size())) {
-    flow.channel->want_room(parameters_.client);
+  if (!flow.channel->out().has_room(d.payload_size())) {
+    flow.channel->out().want_room(parameters_.client);
     return false;
   }
-  std::byte* const at = flow.channel->send(d, first);
+  std::byte* const at = flow.channel->out().send(d, first);
   // The RID of a Read is its MSN, which is known now.
   if (d.opcode == Opcode::read_request) {
     d.imm_or_read = d.msn.value();
     d.encode(at - WdpData::kSize);
   }
   if (!write_request(consumer_.memory(), w, d, at)) {
-    flow.channel->take_back(d, first);
+    flow.channel->out().take_back(d, first);
     if (first) {
       flow.requests.drop_message();
     } else {
@@ -170,7 +170,7 @@ bool RdRequester::put_segment(Flow& flow) {
 // The message whose segments are under way is given up.
 void RdRequester::end_message(Flow& flow) {
   WdpData end = message_end(segment(flow));
-  flow.channel->send(end, false);
+  flow.channel->out().send(end, false);
   flow.requests.end_message();
 }
 
@@ -292,7 +292,7 @@ void RdRequester::settle(Flow& flow) {
 void RdRequester::say_end(const Flow& flow, bool opens) {
   WdpData end = message_end(
       {.didx = flow.didx, .sidx = index_of(parameters_.own_qpn), .stride = 1, .opens = opens});
-  flow.channel->send(end, true);
+  flow.channel->out().send(end, true);
 }
 
 void RdRequester::open_again(Flow& flow) {

@@ -22,12 +22,12 @@ RdResponder::Inbound& RdResponder::flow_of(RdChannel& channel, uint8_t sidx) {
   if (it == flows_.end()) {
     // Those of which nothing has come for so long that nothing is on its way either.
     std::erase_if(flows_, [&](const auto& f) {
-      return !f.second.entered && channel.active_at() - f.second.heard >= kIdleChannel;
+      return !f.second.entered && channel.out().active_at() - f.second.heard >= kIdleChannel;
     });
     it = flows_.try_emplace(key).first;
   }
   Inbound& flow = it->second;
-  flow.heard = channel.active_at();
+  flow.heard = channel.out().active_at();
   if (flow.channel == nullptr) {
     flow.channel = &channel;
     channel.keep_awake();
@@ -61,7 +61,7 @@ void RdResponder::take(RdChannel& channel, const RdArrival& arrival, Bytes paylo
     flow.doing = Doing::nothing;
   } else if (!flow.receive.empty()) {
     flow.silence = 0;
-    if (tick_at_.is_never()) tick_at_ = channel.active_at() + kPatienceTick;
+    if (tick_at_.is_never()) tick_at_ = channel.out().active_at() + kPatienceTick;
   }
   settle(flow);
 }
@@ -238,7 +238,7 @@ void RdResponder::fail(Inbound& flow, Code code) {
 }
 
 void RdResponder::say(const Inbound& flow, Code code, Msn msn, uint8_t delay) {
-  flow.channel->respond(
+  flow.channel->out().respond(
       {.qidx = flow.sidx, .ridx = index_of(own_qpn_), .code = code, .delay = delay, .msn = msn});
 }
 
@@ -275,9 +275,10 @@ bool RdResponder::put_response(Inbound& flow) {
   Response& r = flow.responses.front();
   const bool first = r.offset == 0;
   if (first) {
-    r.stride = wire::wdp_stride(flow.channel->segment_room(flow.room.most, flow.room.certain));
-    if (r.length > r.stride && flow.channel->finds_path()) {
-      flow.channel->want_room(client_);
+    r.stride =
+        wire::wdp_stride(flow.channel->out().segment_room(flow.room.most, flow.room.certain));
+    if (r.length > r.stride && flow.channel->out().finds_path()) {
+      flow.channel->out().want_room(client_);
       return false;
     }
   }
@@ -297,18 +298,18 @@ bool RdResponder::put_response(Inbound& flow) {
   } else {
     d.last = r.length - r.offset <= r.stride;
   }
-  if (!flow.channel->has_room(d.payload_size())) {
-    flow.channel->want_room(client_);
+  if (!flow.channel->out().has_room(d.payload_size())) {
+    flow.channel->out().want_room(client_);
     return false;
   }
-  std::byte* const at = flow.channel->send(d, first);
+  std::byte* const at = flow.channel->out().send(d, first);
   const uint32_t n = d.payload_size();
   if (r.atomic) {
     wire::AtomicResponse{.request_id = r.request.value(), .original = r.original}.encode(at);
   } else if (n > 0) {
     const auto p = consumer_.memory().remote(r.stag, r.to + r.offset, n, Access::remote_read);
     if (!p.ok() || !copy_guarded(at, *p, n)) {
-      flow.channel->take_back(d, first);
+      flow.channel->out().take_back(d, first);
       drops_.count(WdpDrop::protection);
       if (!first) end_response(flow);
       say(flow, Code::access, r.request);
@@ -338,7 +339,7 @@ void RdResponder::end_response(Inbound& flow) {
               .last = true,
               .opcode = Opcode::terminate,
               .stride = r.stride};
-  flow.channel->send(end, false);
+  flow.channel->out().send(end, false);
 }
 
 // --- the end

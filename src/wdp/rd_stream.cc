@@ -51,7 +51,7 @@ bool RdStream::has_channel() {
   if (found == nullptr) return false;
   if (asked_ == nullptr && found->was_at_rest()) ask(*found);
   if (found == asked_ && !found->has_answered(question_)) {
-    found->want_room(client_);
+    found->out().want_room(client_);
     return false;
   }
   go_by(*found);
@@ -76,12 +76,12 @@ void RdStream::go_by(RdChannel& channel) {
 void RdStream::say_start(Word word, uint32_t session, Bytes payload) {
   const RdMessage m =
       start_message(own_.qpn, peer_.qpn, session, word, static_cast<uint32_t>(payload.size()));
-  std::copy(payload.begin(), payload.end(), channel_->send(m, client_, 0));
+  std::copy(payload.begin(), payload.end(), channel_->out().send(m, client_, 0));
 }
 
 bool RdStream::request(Qpn to, Bytes frame) {
-  if (!channel_->has_room(kMostOfStart)) {
-    channel_->want_room(client_);
+  if (!channel_->out().has_room(kMostOfStart)) {
+    channel_->out().want_room(client_);
     return false;
   }
   std::vector<std::byte> payload(wire::RdOffer::kSize);
@@ -136,7 +136,7 @@ void RdStream::say(Word word, uint32_t number, uint64_t request) {
   if (channel_ == nullptr || !begun()) return;
   RdMessage m = message(number, 0);
   m.immediate = static_cast<uint32_t>(word);
-  channel_->send(m, client_, request);
+  channel_->out().send(m, client_, request);
 }
 
 RdStream::Moved RdStream::send(std::span<const IoVec> pieces) {
@@ -149,16 +149,16 @@ RdStream::Moved RdStream::send(std::span<const IoVec> pieces) {
     const size_t n = std::min(most_, left);
     // Not a part of it: the reader says so a quarter of a window later at the latest.
     if (sent_ - peer_has_read_ + n > peer_window_) break;
-    if (!channel_->has_room(static_cast<uint32_t>(n))) {
-      channel_->want_room(client_);
+    if (!channel_->out().has_room(static_cast<uint32_t>(n))) {
+      channel_->out().want_room(client_);
       break;
     }
     const RdMessage m = message(static_cast<uint32_t>(sent_), n);
-    std::byte* at = channel_->send(m, client_, 0);
+    std::byte* at = channel_->out().send(m, client_, 0);
     for (size_t copied = 0; copied < n;) {
       const size_t part = std::min(n - copied, piece->iov_len - skip);
       if (!copy_guarded(at + copied, static_cast<const std::byte*>(piece->iov_base) + skip, part)) {
-        channel_->take_back(m);
+        channel_->out().take_back(m);
         moved.unreachable = true;
         // The caller hears of what was sent now, and of the rest when it asks again.
         if (moved.bytes > 0) owner_->stream_changed();
@@ -247,7 +247,7 @@ void RdStream::tell_taken() {
 void RdStream::widen() {
   if (channel_ == nullptr || channel_->receiver() == nullptr) return;
   const RdReceivePath& receiver = *channel_->receiver();
-  const Time now = channel_->active_at();
+  const Time now = channel_->out().active_at();
   const Duration passed = now - std::exchange(window_.told, now);
   const size_t most = kWindow + window_.extra.bytes();
   if (window_.shrinks || readable() > kTellAfter || receiver.most() <= most) return;
@@ -257,14 +257,15 @@ void RdStream::widen() {
   window_.extra.grow_to(std::min(2 * receiver.most(), kLongestWindow) - kWindow);
   const size_t grown = kWindow + window_.extra.bytes();
   if (grown == most) return;
-  channel_->want_rest(client_);
+  channel_->out().want_rest(client_);
   say(Word::window, static_cast<uint32_t>(grown));
 }
 
 // Others of the socket may need what is set aside for it.
 void RdStream::look_for_rest(Time now) {
   if (channel_ == nullptr || error_ != 0 || peer_ended_) return;
-  if (now - window_.told < kWindowRests || readable() > 0) return channel_->want_rest(client_);
+  if (now - window_.told < kWindowRests || readable() > 0)
+    return channel_->out().want_rest(client_);
   window_.shrinks = true;
   say(Word::window, kWindow, kShrinking);
 }
@@ -305,7 +306,7 @@ Result<Ok, WdpDrop> RdStream::take(RdChannel& channel, const RdArrival& arrival,
     fail(EPROTO);
     return weft::fail(WdpDrop::window_exceeded);
   }
-  if (readable() == 0 && owner_->bytes_came(payload, channel.active_at())) {
+  if (readable() == 0 && owner_->bytes_came(payload, channel.out().active_at())) {
     received_ += payload.size();
     return Ok{};
   }

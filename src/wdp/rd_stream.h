@@ -57,7 +57,7 @@ class RdStream final : public RdClient, public RdReceiver {
   // has no room, and stream_changed() tells when there is.
   bool request(Qpn to, Bytes frame);
   // stream_changed() is to tell when the channel opens, or has room.
-  void want_room() { channel_->want_room(client_); }
+  void want_room() { channel_->out().want_room(client_); }
   // It is taken back: an answer comes too late, or cannot be lived with. Where it throws
   // std::bad_alloc nothing has happened.
   void cancel_request();

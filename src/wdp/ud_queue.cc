@@ -179,8 +179,8 @@ bool UdQueue::write(SendWqe& w, Train& train, Time now) {
     return false;
   }
   if (channel == nullptr && !train.takes(size, to->path)) return false;
-  if (channel != nullptr && !channel->has_room(w.length)) {
-    channel->want_room(parameters_.client);
+  if (channel != nullptr && !channel->out().has_room(w.length)) {
+    channel->out().want_room(parameters_.client);
     blocked_ = true;
     return false;
   }
@@ -209,10 +209,10 @@ bool UdQueue::hand_over(SendWqe& w, const UdDestination& to, const PieceList& pi
                           .solicited = w.solicited,
                           .immediate = immediate ? std::optional{w.immediate} : std::nullopt,
                           .length = w.length};
-  std::byte* at = channel.send(message, parameters_.client, next_);
+  std::byte* at = channel.out().send(message, parameters_.client, next_);
   for (const IoVec& v : pieces.pieces()) {
     if (!copy_guarded(at, v.iov_base, v.iov_len)) {
-      channel.take_back(message);
+      channel.out().take_back(message);
       poison(Status::local_protection);
       return false;
     }

@@ -295,8 +295,8 @@ class RdNode final : public wdp::WdpSocketOwner {
     }
     // The program has had its turn.
     for (Link& l : links) {
-      if (!all.empty() || !polls || !l.channel.answers_wait()) continue;
-      l.channel.say_answers();
+      if (!all.empty() || !polls || !l.channel.out().answers_wait()) continue;
+      l.channel.out().say_answers();
       l.may_speak = !say(l.channel, now, all);
     }
     sweep(now);

@@ -24,7 +24,7 @@ class RdLinks : public ::testing::Test {
   void send() {
     a.runtime.run([&](Token& t) {
       wdp::RdChannel& channel = *a.driver->wdp_socket().channels().find(path_to(kHostB, kHostA));
-      std::byte* const at = channel.send({.sidx = 3, .didx = 5, .length = 100}, 1, 1);
+      std::byte* const at = channel.out().send({.sidx = 3, .didx = 5, .length = 100}, 1, 1);
       std::fill_n(at, 100, std::byte{7});
       a.driver->settle(t);
     });

@@ -194,7 +194,7 @@ TEST_F(RdBundleTest, EachMessageOfALostOneIsLost) {
   talk([](bool, const Buffer&) { return false; });
   RdChannel& channel = a.links.front().channel;
   channel.abort();
-  EXPECT_EQ(channel.messages_lost(), 4U);
+  EXPECT_EQ(channel.out().messages_lost(), 4U);
   expect_all(p, Status::retry_exceeded);
 }
 
@@ -538,7 +538,8 @@ TEST_F(RdBundleTest, WhoTakesNoRequestsHearsTheRdackAmongThem) {
   talk();
   ASSERT_FALSE(of_b().sender().idle());
   for (uint32_t i = 0; i < kMostUnsaid; ++i) {
-    of_b().respond({.qidx = 9, .ridx = 2, .code = wire::WdpResponse::Code::length, .msn = Msn{i}});
+    of_b().out().respond(
+        {.qidx = 9, .ridx = 2, .code = wire::WdpResponse::Code::length, .msn = Msn{i}});
   }
   for (uint32_t i = 0; i < 2; ++i) p.send(kB, 2, pattern_bytes(64, i));
   const auto said = a.said(now);
@@ -564,7 +565,8 @@ TEST_F(RdBundleTest, ManyAnswersShareNoDatagramWithRequests) {
   ask(0);
   (void)q.queue->ready(now);
   for (uint32_t i = 0; i < kMostResponses + 5; ++i) {
-    of_b().respond({.qidx = 9, .ridx = 2, .code = wire::WdpResponse::Code::length, .msn = Msn{i}});
+    of_b().out().respond(
+        {.qidx = 9, .ridx = 2, .code = wire::WdpResponse::Code::length, .msn = Msn{i}});
   }
   std::vector<size_t> records;
   talk([&](bool from_a, const Buffer& d) {

@@ -260,7 +260,7 @@ TEST_F(RdQueueTest, WhoLeavesItsAnswersUnheardIsNotServed) {
   later(1ms);
   RdChannel& channel = b.links.front().channel;
   for (uint32_t i = 0; i < kMostUnsaid; ++i) {
-    channel.respond({.qidx = 9, .ridx = 2, .code = Code::length, .msn = Msn{i}});
+    channel.out().respond({.qidx = 9, .ridx = 2, .code = Code::length, .msn = Msn{i}});
   }
   p.send(kB, 2, pattern_bytes(10, 2));
   for (const auto& d : a.said(now)) b.hear(d.bytes, a.address, now);

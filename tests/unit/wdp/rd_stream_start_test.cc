@@ -149,7 +149,7 @@ TEST_F(RdStreamStart, OneInTheNameOfAnotherQueuePairIsDropped) {
   other.encode(payload.data());
   const RdMessage m = start_message(p.offer.qpn, q.offer.qpn, 0, RdStreamWord::request,
                                     static_cast<uint32_t>(payload.size()));
-  std::copy(payload.begin(), payload.end(), p.stream.channel()->send(m, kNoClient, 0));
+  std::copy(payload.begin(), payload.end(), p.stream.channel()->out().send(m, kNoClient, 0));
   (void)start();
   talk();
   EXPECT_FALSE(b.socket.channels().take_start());
@@ -174,7 +174,7 @@ TEST_F(RdStreamStart, AReplyWithoutARequestIsDropped) {
   RdChannel& channel = channel_of(s);
   const RdMessage m = start_message(q.offer.qpn, r.offer.qpn, r.offer.session, RdStreamWord::reply,
                                     static_cast<uint32_t>(answer.size()));
-  std::copy(answer.begin(), answer.end(), channel.send(m, kNoClient, 0));
+  std::copy(answer.begin(), answer.end(), channel.out().send(m, kNoClient, 0));
   talk();
   EXPECT_TRUE(r.reply.empty());
   EXPECT_EQ(drops(a, wire::WdpDrop::wrong_q_key), 1U);
@@ -192,7 +192,7 @@ TEST_F(RdStreamStart, AReplyByAnotherChannelIsDropped) {
   ASSERT_EQ(other.state(), RdChannel::State::open);
   const RdMessage m = start_message(q.offer.qpn, p.offer.qpn, p.offer.session, RdStreamWord::reply,
                                     static_cast<uint32_t>(answer.size()));
-  std::copy(answer.begin(), answer.end(), other.send(m, kNoClient, 0));
+  std::copy(answer.begin(), answer.end(), other.out().send(m, kNoClient, 0));
   talk();
   EXPECT_TRUE(p.reply.empty());
   EXPECT_EQ(drops(a, wire::WdpDrop::wrong_address), 1U);
@@ -232,8 +232,8 @@ TEST_F(RdStreamStart, WhoTakesNoAnswersHoldsUpNobody) {
   ask();
   RdChannel& deaf = channel_of(start());
   // It acknowledges nothing from now on, and has had so much that no answer finds room.
-  for (uint32_t n = 0; deaf.has_room(kMostOfStart); ++n) {
-    (void)deaf.send({.sidx = 5, .didx = 200, .length = 1000}, kNoClient, 0);
+  for (uint32_t n = 0; deaf.out().has_room(kMostOfStart); ++n) {
+    (void)deaf.out().send({.sidx = 5, .didx = 200, .length = 1000}, kNoClient, 0);
     if (n % 64 == 0) (void)b.said(now);
   }
   ASSERT_TRUE(p.stream.request(q.offer.qpn, request));
