@@ -35,7 +35,7 @@ int next_poll(ibv_cq_ex* cq) {
 
 void end_poll(ibv_cq_ex* cq) {
   AbiCq& q = object(cq);
-  q.core.end_poll();
+  if (q.core.channel() != nullptr) q.core.announce_held_back();
   if (!q.single_threaded) q.polling.unlock();
 }
 

@@ -118,10 +118,6 @@ size_t CompletionQueue::poll(std::span<Completion> out, Poll poll) {
   return pop(out, poll);
 }
 
-void CompletionQueue::end_poll() {
-  if (channel_ != nullptr) announce_held_back();
-}
-
 void CompletionQueue::announce_held_back() {
   {
     const std::lock_guard guard{lock_};

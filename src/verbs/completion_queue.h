@@ -69,15 +69,13 @@ class CompletionQueue {
   void* owner() const { return owner_; }
   uint32_t capacity() const { return capacity_; }
 
-  // A poll may have parts, as ibv_start_poll and ibv_next_poll are: end_poll() comes behind them.
+  // A poll in parts, as ibv_start_poll and ibv_next_poll are, ends with announce_held_back().
   enum class Poll : uint8_t { whole, part };
-  // Takes up to `out.size()` completions. Makes the adapter look at its sockets when there is none.
-  // Any thread.
+  // Takes up to `out.size()` completions. poll() makes the adapter look at its sockets when there
+  // is none. Any thread.
   size_t poll(std::span<Completion> out, Poll poll = Poll::whole);
-  // The same, but only what is there already. Any thread.
   size_t pop(std::span<Completion> out, Poll poll = Poll::whole);
-  // What lies here now is what the parts have left. Any thread.
-  void end_poll();
+  void announce_held_back();
   // The next completion that comes (`solicited_only`: that was solicited or failed) is announced on
   // the channel, once. One that lies here unpolled counts, unless the program was told of it and
   // has polled nothing since it took that event. A program that waits inside hears of it when its
@@ -109,7 +107,6 @@ class CompletionQueue {
   enum class Armed : uint8_t { no, solicited, any };
   void disarm();
   void tell(uint64_t end);
-  void announce_held_back();
   uint64_t asked_end() const;
   Completion& at(uint64_t i) { return ring_[i & (ring_.size() - 1)]; }
   void move_to_ring(size_t size);

@@ -226,14 +226,14 @@ TEST_F(CompletionQueueTest, AProgramThatPollsInPartsIsToldOfWhatTheyLeft) {
   EXPECT_FALSE(readable(channel.fd())) << "it is polling";
   EXPECT_EQ(cq.pop(one, CompletionQueue::Poll::part), 1U);
   EXPECT_FALSE(readable(channel.fd())) << "it is polling";
-  cq.end_poll();
+  cq.announce_held_back();
   EXPECT_TRUE(readable(channel.fd())) << "it left one";
 
   ASSERT_TRUE(channel.next().ok());
   cq.request_notify(false);
   EXPECT_EQ(cq.pop(one, CompletionQueue::Poll::part), 1U);
   EXPECT_EQ(cq.pop(one, CompletionQueue::Poll::part), 0U);
-  cq.end_poll();
+  cq.announce_held_back();
   EXPECT_FALSE(readable(channel.fd())) << "it left none";
   push(cq, entry(4));
   EXPECT_TRUE(readable(channel.fd())) << "it is armed";
