@@ -39,7 +39,6 @@ size_t request_size(Opcode op) {
 ReceivePath::ReceivePath(work::Consumer& consumer, const StreamConfig& config, SendPath& send_path,
                          InboundReads& inbound, Delivery& delivery)
     : consumer_(consumer),
-      memory_(consumer.memory()),
       config_(config),
       send_path_(send_path),
       inbound_(inbound),
@@ -113,7 +112,7 @@ Verdict ReceivePath::open_write(const Segment& s) {
   // A message of no bytes names no memory: its STag is not looked at (RFC 5041 section 5.2,
   // spec/rdmap 2.4).
   if (s.payload == 0) return Ok{};
-  const auto p = memory_.remote(s.stag, s.to, s.payload, work::Access::remote_write);
+  const auto p = consumer_.memory().remote(s.stag, s.to, s.payload, work::Access::remote_write);
   if (!p.ok()) return fail(write_fault(p.error()));
   opened_ = *p;
   return Ok{};
@@ -203,7 +202,8 @@ Verdict ReceivePath::where(const Segment& s, size_t offset, size_t length, Piece
         places.add(opened_ + offset, length);
         return Ok{};
       }
-      const auto p = memory_.remote(s.stag, s.to + offset, length, work::Access::remote_write);
+      const auto p =
+          consumer_.memory().remote(s.stag, s.to + offset, length, work::Access::remote_write);
       if (!p.ok()) return fail(write_fault(p.error()));
       places.add(*p, length);
       return Ok{};
@@ -239,7 +239,7 @@ Verdict ReceivePath::where(const Segment& s, size_t offset, size_t length, Piece
 
 Verdict ReceivePath::receive_pieces(const work::Receive& r, uint64_t offset, size_t length,
                                     PieceList& places) {
-  if (work::receive_pieces(memory_, r, offset, length, places).ok()) return Ok{};
+  if (work::receive_pieces(consumer_.memory(), r, offset, length, places).ok()) return Ok{};
   return lose_receive(r);
 }
 

@@ -108,7 +108,6 @@ class ReceivePath final : public ddp::Ulp {
   stats::QpCounters& counters() const { return config_.counters.qp->counters; }
 
   work::Consumer& consumer_;
-  work::Memory& memory_;
   const StreamConfig& config_;
   SendPath& send_path_;
   InboundReads& inbound_;

@@ -102,7 +102,7 @@ Verdict ReceivePath::complete_send(const Segment& s, const work::Receive& r, uin
   if (a.invalidated) {
     // RFC 5040 section 5.3: the STag is invalid before the ULP learns of the Send.
     a.invalidated_stag = Stag{s.ulp_word};
-    if (const auto done = memory_.invalidate(a.invalidated_stag); !done.ok()) {
+    if (const auto done = consumer_.memory().invalidate(a.invalidated_stag); !done.ok()) {
       return fail_receive(r, work::Status::flushed, invalidate_fault(done.error()));
     }
   }
@@ -146,8 +146,9 @@ Verdict ReceivePath::deliver_request(const Segment& s) {
   counters().received(atomic ? Kind::atomic : Kind::read);
   const Bytes payload = Bytes{control_}.first(s.payload);
   if (early_.empty()) {
-    const Verdict v = atomic ? inbound_.accept_atomic(memory_, payload)
-                             : inbound_.accept_read(memory_, s.header_bytes(), payload);
+    work::Memory& memory = consumer_.memory();
+    const Verdict v = atomic ? inbound_.accept_atomic(memory, payload)
+                             : inbound_.accept_read(memory, s.header_bytes(), payload);
     if (!v.ok()) return v;
     delivery_.accepted(s.control.ack_wanted);
     return Ok{};
@@ -209,9 +210,9 @@ Result<bool, wire::TermError> ReceivePath::receives_posted() {
 Verdict ReceivePath::accept_early(EarlyArrival& a, const work::Receive& r) {
   switch (a.kind) {
     case EarlyArrival::Kind::read_request:
-      return inbound_.accept_read(memory_, a.first.header_bytes(), a.data);
+      return inbound_.accept_read(consumer_.memory(), a.first.header_bytes(), a.data);
     case EarlyArrival::Kind::atomic_request:
-      return inbound_.accept_atomic(memory_, a.data);
+      return inbound_.accept_atomic(consumer_.memory(), a.data);
     case EarlyArrival::Kind::immediate:
       complete_immediate(a.first, r, a.data, a.write_length);
       return Ok{};

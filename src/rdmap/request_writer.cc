@@ -28,9 +28,9 @@ Opcode send_opcode(const work::SendWqe& w) {
 
 }  // namespace
 
-RequestWriter::RequestWriter(work::Consumer& consumer, const StreamConfig& config,
-                             Coverage& coverage, uint32_t seed)
-    : consumer_(consumer),
+RequestWriter::RequestWriter(work::Memory& memory, const StreamConfig& config, Coverage& coverage,
+                             uint32_t seed)
+    : memory_(memory),
       config_(config),
       coverage_(coverage),
       tagged_payload_(max_payload(config, TaggedHeader::kSize)),
@@ -98,8 +98,7 @@ RequestWriter::Written RequestWriter::write_payload(work::SendWqe& w, std::byte*
   PieceList pieces;
   if (offset_ == 0 && place != nullptr) {
     pieces.add(place, n);
-  } else if (!local_pieces(consumer_.memory(), w, offset_, n, work::Access::local_read, pieces)
-                  .ok()) {
+  } else if (!local_pieces(memory_, w, offset_, n, work::Access::local_read, pieces).ok()) {
     return Written::lost;
   }
   const uint32_t send_bytes = tagged ? 0 : w.length;

@@ -7,20 +7,23 @@
 #include "rdmap/limits.h"
 #include "rdmap/outbound_reads.h"
 #include "wire/ddp_header.h"
-#include "work/consumer.h"
+#include "work/memory.h"
+#include "work/work_request.h"
 
 namespace weft::rdmap {
 
 // Engine holder only. What the arguments of the constructor refer to has to stay.
 class RequestWriter {
  public:
-  RequestWriter(work::Consumer& consumer, const StreamConfig& config, Coverage& coverage,
+  RequestWriter(work::Memory& memory, const StreamConfig& config, Coverage& coverage,
                 uint32_t seed);
 
   // Inside a message, whose FPDUs must follow each other (spec/rdmap 2.2)?
   bool in_message() const { return in_message_; }
   // The configuration has changed how much an FPDU may carry.
   void limit_payload();
+  // Where payload is taken from.
+  work::Memory& memory() const { return memory_; }
   // Reads and atomics that wait for their answers.
   OutboundReads& reads() { return reads_; }
   const OutboundReads& reads() const { return reads_; }
@@ -54,7 +57,7 @@ class RequestWriter {
   Written finish(work::SendWqe& w);
   stats::QpCounters& counters() const { return config_.counters.qp->counters; }
 
-  work::Consumer& consumer_;
+  work::Memory& memory_;
   const StreamConfig& config_;
   Coverage& coverage_;
   uint32_t tagged_payload_;    // of an FPDU

@@ -30,12 +30,11 @@ const char* name(work::Operation op) {
 
 SendPath::SendPath(work::Consumer& consumer, const StreamConfig& config, uint32_t seed)
     : consumer_(consumer),
-      memory_(consumer.memory()),
       queue_(consumer.send_queue()),
       config_(config),
       coverage_(config.mpa.extension, config.mpa.extension && !config.llp_completion,
                 queue_.capacity()),
-      requests_(consumer, config, coverage_, seed),
+      requests_(consumer.memory(), config, coverage_, seed),
       next_(queue_.head()),
       llp_took_(next_) {}
 
@@ -113,7 +112,7 @@ work::Status SendPath::acceptable(const work::SendWqe& w) {
   // Most requests have one segment, and need no list.
   if (w.segments != 1 || is_atomic(w.operation) || w.length == 0) return find_pieces(w, need);
   const work::LocalSegment& s = *w.segment();
-  const auto at = memory_.local(s.lkey, s.address, w.length, need);
+  const auto at = requests_.memory().local(s.lkey, s.address, w.length, need);
   place_ = at.ok() ? *at : nullptr;
   return at.ok() ? work::Status::success : work::Status::local_protection;
 }
@@ -182,7 +181,7 @@ bool SendPath::write_empty_write(mpa::FpduWriter& writer, mpa::TxBatch& batch) {
 Result<Ok, work::MemoryFault> SendPath::local_pieces(const work::SendWqe& w, uint32_t offset,
                                                      uint32_t length, work::Access need,
                                                      PieceList& out) {
-  return work::local_pieces(memory_, w, offset, length, need, out);
+  return work::local_pieces(requests_.memory(), w, offset, length, need, out);
 }
 
 void SendPath::llp_took_all() {

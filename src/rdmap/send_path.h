@@ -109,7 +109,6 @@ class SendPath {
   bool covers(const work::SendWqe& w, uint64_t index) const;
 
   work::Consumer& consumer_;
-  work::Memory& memory_;
   work::SendQueue& queue_;
   const StreamConfig& config_;
   Coverage coverage_;

@@ -8,18 +8,17 @@
 
 namespace weft::verbs {
 
-MemoryAccess::MemoryAccess(const QueuePair& qp)
-    : qp_(qp), table_(qp.adapter().memory()), pd_(qp.pd()) {}
+MemoryAccess::MemoryAccess(const QueuePair& qp) : qp_(qp), table_(qp.adapter().memory()) {}
 
 Result<std::byte*, work::MemoryFault> MemoryAccess::local(Stag lkey, uint64_t address,
                                                           uint64_t length, work::Access need) {
-  return local_in(pd_, lkey, address, length, static_cast<uint32_t>(need));
+  return local_in(qp_.pd(), lkey, address, length, static_cast<uint32_t>(need));
 }
 
 // InfiniBand 10.2.9.4: the receives of a shared queue are in its domain.
 Result<std::byte*, work::MemoryFault> MemoryAccess::receive_buffer(Stag lkey, uint64_t address,
                                                                    uint64_t length) {
-  return local_in(qp_.srq() != nullptr ? qp_.srq()->pd() : pd_, lkey, address, length,
+  return local_in(qp_.srq() != nullptr ? qp_.srq()->pd() : qp_.pd(), lkey, address, length,
                   access::kLocalWrite);
 }
 
@@ -56,7 +55,7 @@ Result<std::byte*, work::MemoryFault> MemoryAccess::remote(Stag stag, TaggedOffs
   };
   const Region* r = table_.find(stag);
   if (r == nullptr) return fail(work::MemoryFault::invalid_stag);
-  if (r->pd != &pd_ || (r->window_qp != Qpn{} && r->window_qp != qp_.number())) {
+  if (r->pd != &qp_.pd() || (r->window_qp != Qpn{} && r->window_qp != qp_.number())) {
     return fail(work::MemoryFault::not_on_stream);
   }
   // The queue pair's own rights come before the region's.
@@ -67,7 +66,7 @@ Result<std::byte*, work::MemoryFault> MemoryAccess::remote(Stag stag, TaggedOffs
 Result<Ok, work::MemoryFault> MemoryAccess::invalidate(Stag stag) {
   const Region* r = table_.find(stag);
   if (r == nullptr) return fail(work::MemoryFault::invalid_stag);
-  if (r->pd != &pd_ || (r->window_qp != Qpn{} && r->window_qp != qp_.number())) {
+  if (r->pd != &qp_.pd() || (r->window_qp != Qpn{} && r->window_qp != qp_.number())) {
     return fail(work::MemoryFault::not_on_stream);
   }
   // Type 1 windows and regions are their owner's alone to take back (InfiniBand 10.6.2;
@@ -89,7 +88,7 @@ Status MemoryAccess::execute(work::SendWqe& wqe) {
     return bind(b);
   }
   const Region* r = table_.find(wqe.remote_stag);
-  if (r == nullptr || r->pd != &pd_ || r->window_qp != qp_.number()) {
+  if (r == nullptr || r->pd != &qp_.pd() || r->window_qp != qp_.number()) {
     return Status::window_bind;
   }
   return close_window(wqe.remote_stag).ok() ? Status::success : Status::window_bind;
@@ -97,10 +96,10 @@ Status MemoryAccess::execute(work::SendWqe& wqe) {
 
 Status MemoryAccess::bind(const BindRequest& b) {
   Region bounds;
-  bounds.pd = &pd_;
+  bounds.pd = &qp_.pd();
   if (b.length > 0) {
     Region* parent = table_.find(b.lkey);
-    if (parent == nullptr || parent->window || parent->pd != &pd_ ||
+    if (parent == nullptr || parent->window || parent->pd != &qp_.pd() ||
         (parent->access & access::kMwBind) == 0) {
       return Status::window_bind;
     }

@@ -37,7 +37,6 @@ class MemoryAccess final : public work::Memory {
 
   const QueuePair& qp_;
   MemoryTable& table_;
-  ProtectionDomain& pd_;
 };
 
 }  // namespace weft::verbs
