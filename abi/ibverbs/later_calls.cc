@@ -27,16 +27,15 @@ enum RegionPart : uint64_t {
 // A lane of active_speed 32 has 25 Gb/s, and active_width 2 is four of them.
 constexpr uint64_t kPortSpeed = uint64_t{4} * 250;  // x 100 Mb/s
 
-struct Freed {
-  void operator()(void* memory) const { std::free(memory); }
-};
-
 }  // namespace
 
 extern "C" {
 
 // What ibv_alloc_buf gave. The program knows its address alone.
 struct ibv_buf {  // NOLINT(readability-identifier-naming): rdma-core's
+  struct Freed {
+    void operator()(void* memory) const { std::free(memory); }
+  };
   ibv_pd* pd = nullptr;
   std::unique_ptr<std::byte, Freed> memory;
   size_t size = 0;
