@@ -13,7 +13,9 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <iterator>
+#include <filesystem>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "abi/ibverbs/loaded_objects.h"
@@ -23,6 +25,10 @@
 #include "device/device.h"
 #include "port/fd.h"
 
+// The C library's, which its headers declare only where this is compiled with _FORTIFY_SOURCE, too.
+extern "C" char* weft_realpath_chk(const char* path, char* resolved,
+                                   size_t size) __asm__("__realpath_chk");
+
 namespace weft::abi {
 namespace {
 
@@ -31,6 +37,8 @@ namespace {
 // Constants, for libraries open files until the process has ended.
 constexpr std::string_view kDeviceFolder = "/dev/infiniband/";
 constexpr std::string_view kGidAttributes = "/sys/class/infiniband/weft0/ports/1/gid_attrs/";
+constexpr std::string_view kDeviceLink = "/sys/class/infiniband/weft0";
+constexpr char kDeviceTarget[] = "/sys/devices/virtual/infiniband/weft0";
 static_assert(device::kDeviceName == std::string_view{"weft0"} && device::kPort == 1);
 
 // The path to use instead. A null pointer is the C library's matter.
@@ -44,6 +52,36 @@ const char* real_path(const char* path) {
 
 bool is_gid_attribute(const char* path) {
   return path != nullptr && std::string_view{path}.starts_with(kGidAttributes);
+}
+
+// Behind the folder of weft0; nothing where the path leads elsewhere.
+std::optional<std::string_view> path_in_device(const char* path) {
+  if (path == nullptr) return {};
+  std::string_view p = path;
+  if (!p.starts_with(kDeviceLink)) return {};
+  p.remove_prefix(kDeviceLink.size());
+  if (!p.empty() && p.front() != '/') return {};
+  return p;
+}
+
+// realpath(3) of a path that leads through the folder of weft0, which is a link, as that of any
+// software adapter: to its folder among the virtual devices, or what stands above. There is nothing
+// below.
+char* resolve_in_device(std::string_view rest, char* resolved) try {
+  const std::filesystem::path device{kDeviceTarget};
+  const std::filesystem::path named = (std::string{kDeviceTarget} + std::string{rest});
+  const std::filesystem::path real = named.lexically_normal();
+  const auto below = real.lexically_relative(device);
+  if (below.empty() || *below.begin() == "..") return ::realpath(real.c_str(), resolved);
+  if (below != ".") {
+    errno = ENOENT;
+    return nullptr;
+  }
+  if (resolved == nullptr) return ::strdup(device.c_str());
+  return std::strcpy(resolved, device.c_str());
+} catch (const std::exception&) {
+  errno = ENOMEM;
+  return nullptr;
 }
 
 int fails(int error) {
@@ -160,6 +198,16 @@ FILE* hooked_fopen(const char* path, const char* mode) {
   return file;
 }
 
+char* hooked_realpath(const char* path, char* resolved) {
+  const auto inside = path_in_device(path);
+  return inside ? resolve_in_device(*inside, resolved) : ::realpath(path, resolved);
+}
+// With _FORTIFY_SOURCE; the size is that of `resolved`, which the C library looks at.
+char* hooked_realpath_chk(const char* path, char* resolved, size_t size) {
+  const auto inside = path_in_device(path);
+  return inside ? resolve_in_device(*inside, resolved) : ::weft_realpath_chk(path, resolved, size);
+}
+
 void* replacement_of(std::string_view function) {
   static const Substitute all[] = {
       {"stat", hooked_stat},           {"stat64", hooked_stat},
@@ -174,21 +222,27 @@ void* replacement_of(std::string_view function) {
       {"openat", hooked_openat},       {"openat64", hooked_openat},
       {"__openat_2", hooked_openat_2}, {"__openat64_2", hooked_openat_2},
       {"fopen", hooked_fopen},         {"fopen64", hooked_fopen},
+      {"realpath", hooked_realpath},   {"__realpath_chk", hooked_realpath_chk},
   };
   return target_of(all, function);
 }
 
 // ---- Which libraries are concerned.
 
+// They load libibverbs while they run, or leave files to a library beside the one that does.
 constexpr std::string_view kConcerned[] = {"libuc", "libmca", "libnccl", "librccl", "libtorch"};
+// They use verbs, and ask for none of these files.
+constexpr std::string_view kOwn[] = {"librdmacm.so", "libweft-sdp.so"};
 
-bool is_concerned(const char* path) {
-  const char* slash = std::strrchr(path, '/');
-  // A name without a folder is that of the program, or of the kernel's own library.
-  if (slash == nullptr) return false;
-  const std::string_view file = slash + 1;
-  return std::any_of(std::begin(kConcerned), std::end(kConcerned),
-                     [&](std::string_view prefix) { return file.starts_with(prefix); });
+bool begins_with_any(std::string_view file, std::span<const std::string_view> beginnings) {
+  return std::any_of(beginnings.begin(), beginnings.end(),
+                     [&](std::string_view beginning) { return file.starts_with(beginning); });
+}
+
+bool is_concerned(const dl_phdr_info& object) {
+  const std::string_view file = file_name(object);
+  if (begins_with_any(file, kConcerned)) return true;
+  return !begins_with_any(file, kOwn) && imports_any(object, "ibv_");
 }
 
 }  // namespace

@@ -7,16 +7,21 @@
 // peer to be reachable. NCCL from 2.21 on reads the kind of two GIDs where there are several, and
 // its job ends without an answer; so do RCCL and PyTorch, which have that code too.
 //
-// So weft puts functions of its own in the place of those that these libraries import, in their
+// Mooncake leaves a device out whose folder in /sys leads nowhere.
+//
+// So weft puts functions of its own in the place of those that such libraries import, in their
 // global offset tables (spec/abi 6.1): for paths of weft0 they answer as the kernel would, all else
-// they pass on. Only libraries called libuc* and libmca* (UCX, and what Open MPI shares between its
-// components), libnccl*, librccl* and libtorch* are touched. The option no_hook leaves everything
-// as it is; then the device file has to be made by hand: `mkdir /dev/infiniband; ln -s /dev/null
-// /dev/infiniband/uverbs0`.
+// they pass on. Touched are the program and libraries that import functions of verbs, and those
+// called libuc* and libmca* (UCX, and what Open MPI shares between its components), libnccl*,
+// librccl* and libtorch*, which load libibverbs while they run. The option no_hook leaves
+// everything as it is; then the device file has to be made by hand: `mkdir /dev/infiniband; ln -s
+// /dev/null /dev/infiniband/uverbs0`.
 //
 //   /dev/infiniband/uverbs0                                   stands for /dev/null
 //   /sys/class/infiniband/weft0/ports/1/gid_attrs/types/N     can be opened: the type of GID N
 //   /sys/class/infiniband/weft0/ports/1/gid_attrs/ndevs/N     the same: its interface, as "eth0"
+//   /sys/class/infiniband/weft0                               realpath(3): a virtual device's
+//   folder
 #pragma once
 
 #include <string_view>

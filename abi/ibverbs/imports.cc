@@ -135,15 +135,17 @@ class Imports {
            segments_.hold(strings_.address, strings_.size, PF_R);
   }
 
-  void replace(Replacement replacement) {
-    for (const Table& table : {calls_, data_}) {
-      if (table.size == 0 || !Segments::aligned(table.address) ||
-          !segments_.hold(table.address, table.size, PF_R)) {
-        continue;
-      }
-      const auto* r = reinterpret_cast<const ElfW(Rela)*>(table.address);
-      for (size_t i = 0; i < table.size / sizeof *r; ++i) replace(r[i], replacement);
-    }
+  void replace(Replacement replacement) const {
+    for_each([&](const ElfW(Rela) & slot, std::string_view name) {
+      if (void* const target = replacement(name)) replace(slot, target);
+    });
+  }
+
+  bool has_any(std::string_view beginning) const {
+    bool found = false;
+    for_each(
+        [&](const ElfW(Rela)&, std::string_view name) { found |= name.starts_with(beginning); });
+    return found;
   }
 
  private:
@@ -159,21 +161,30 @@ class Imports {
     return std::string_view{name, ::strnlen(name, strings_.size - symbol.st_name)};
   }
 
-  void replace(const ElfW(Rela) & relocation, Replacement replacement) {
-    const uint32_t type = ELF64_R_TYPE(relocation.r_info);
-    if (type != kJumpSlot && type != kGlobalData) return;
-    const auto name = imported_name(ELF64_R_SYM(relocation.r_info));
-    if (!name) return;
-    void* const target = replacement(*name);
-    const uintptr_t slot = base_ + relocation.r_offset;
-    if (target == nullptr || !Segments::aligned(slot) ||
-        !segments_.hold(slot, sizeof(void*), PF_R | PF_W)) {
-      return;
+  // Calls visit(relocation, name) for the slot of each function that is imported.
+  template <class Visitor>
+  void for_each(Visitor&& visit) const {
+    for (const Table& table : {calls_, data_}) {
+      if (table.size == 0 || !Segments::aligned(table.address) ||
+          !segments_.hold(table.address, table.size, PF_R)) {
+        continue;
+      }
+      const auto* r = reinterpret_cast<const ElfW(Rela)*>(table.address);
+      for (size_t i = 0; i < table.size / sizeof *r; ++i) {
+        const uint32_t type = ELF64_R_TYPE(r[i].r_info);
+        if (type != kJumpSlot && type != kGlobalData) continue;
+        if (const auto name = imported_name(ELF64_R_SYM(r[i].r_info))) visit(r[i], *name);
+      }
     }
+  }
+
+  void replace(const ElfW(Rela) & relocation, void* target) const {
+    const uintptr_t slot = base_ + relocation.r_offset;
+    if (!Segments::aligned(slot) || !segments_.hold(slot, sizeof(void*), PF_R | PF_W)) return;
     store(slot, target);
   }
 
-  void store(uintptr_t slot, void* target) {
+  void store(uintptr_t slot, void* target) const {
     void** const to = reinterpret_cast<void**>(slot);
     // Other threads call through the slot at any time.
     if (__atomic_load_n(to, __ATOMIC_RELAXED) == target) return;
@@ -199,6 +210,11 @@ void replace_imports(const dl_phdr_info& object, Replacement replacement) {
   static_assert(sizeof(void*) == 8, "ELF64 only");
   Imports imports{object};
   if (imports.read()) imports.replace(replacement);
+}
+
+bool imports_any(const dl_phdr_info& object, std::string_view beginning) {
+  Imports imports{object};
+  return imports.read() && imports.has_any(beginning);
 }
 
 }  // namespace weft::abi

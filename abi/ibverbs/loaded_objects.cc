@@ -12,18 +12,18 @@ namespace weft::abi {
 namespace {
 
 struct Wanted {
-  bool (*concerned)(const char* path);
+  Concerned concerned;
   std::vector<std::string> paths;
   bool no_memory = false;
 };
 
-std::vector<std::string> paths_of(bool (*concerned)(const char* path)) {
+std::vector<std::string> paths_of(Concerned concerned) {
   Wanted wanted{.concerned = concerned, .paths = {}};
   ::dl_iterate_phdr(
       [](dl_phdr_info* object, size_t, void* to) {
         auto& w = *static_cast<Wanted*>(to);
         try {
-          if (w.concerned(object->dlpi_name)) w.paths.emplace_back(object->dlpi_name);
+          if (w.concerned(*object)) w.paths.emplace_back(object->dlpi_name);
           return 0;
         } catch (const std::bad_alloc&) {
           w.no_memory = true;  // no exception may pass through the loader
@@ -74,7 +74,7 @@ void replace(const Visit& visit) {
 
 }  // namespace
 
-void replace_in_objects(bool (*concerned)(const char* path), Replacement replacement) {
+void replace_in_objects(Concerned concerned, Replacement replacement) {
   for (const std::string& path : paths_of(concerned)) {
     const Pin object{path};
     // Unloaded meanwhile.

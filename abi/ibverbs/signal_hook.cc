@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <csignal>
-#include <cstring>
 #include <exception>
 #include <string_view>
 
@@ -67,9 +66,8 @@ void* replacement_of(std::string_view function) {
 
 // Not weft's own, which mean the kernel's actions; nor the C library, the kernel's own library and
 // what sanitizers bring with them, which do not call these functions for the program.
-bool is_concerned(const char* path) {
-  const char* slash = std::strrchr(path, '/');
-  const std::string_view file = slash == nullptr ? path : slash + 1;
+bool is_concerned(const dl_phdr_info& object) {
+  const std::string_view file = file_name(object);
   for (const std::string_view other :
        {"libibverbs.so", "librdmacm.so", "libc.so", "libc-", "ld-linux", "ld-", "linux-vdso",
         "libasan.so", "libtsan.so", "libubsan.so", "liblsan.so"}) {

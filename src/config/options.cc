@@ -345,7 +345,7 @@ std::vector<OptionInfo> make_table() {
                          "it costs one file descriptor."),
       word<&O::no_hook>(
           "no_hook",
-          "Whether weft leaves UCX and Open MPI to look for the kernel's device file "
+          "Whether weft leaves programs to look for the kernel's device file "
           "/dev/infiniband/uverbs0 by themselves. Without that file UCX then finds no weft0."),
       text<&O::trace>(
           "trace", "a file name, %p in it is the process's number",

@@ -7,10 +7,12 @@
 #include <link.h>
 #include <net/if.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -71,6 +73,23 @@ class Probe {
     return {text, n};
   }
 
+  // What realpath(3) gives with memory of its own, and with the caller's; they are the same. Or
+  // "errno N".
+  std::string resolve(const std::string& path) const {
+    auto* const realpath = call<char*(const char*, char*)>("probe_realpath");
+    char room[PATH_MAX] = "";
+    errno = 0;
+    char* const in_room = realpath(path.c_str(), room);
+    const int error = errno;
+    char* const own = realpath(path.c_str(), nullptr);
+    EXPECT_EQ(in_room == nullptr, own == nullptr) << path;
+    if (own == nullptr || in_room == nullptr) return "errno " + std::to_string(error);
+    EXPECT_EQ(in_room, room);
+    EXPECT_STREQ(own, room);
+    free(own);
+    return room;
+  }
+
   const link_map& map() const { return *static_cast<const link_map*>(handle_); }
 
  private:
@@ -84,12 +103,14 @@ class Probe {
 class HookTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (access(kFile, F_OK) == 0) GTEST_SKIP() << "this host has the kernel's " << kFile;
+    // Not by access(2): this program uses verbs, and is shown weft's.
+    if (syscall(SYS_faccessat, AT_FDCWD, kFile, F_OK) == 0)
+      GTEST_SKIP() << "this host has the kernel's " << kFile;
   }
 };
 
-// Names of UCX, Open MPI, NCCL, RCCL, and PyTorch, which has NCCL in it. libucweft is bound call by
-// call, libmcaweft at once, and then read-only.
+// Names of UCX, Open MPI, NCCL, RCCL, and PyTorch, which has NCCL in it; and one of another name
+// that uses verbs. libucweft is bound call by call, libmcaweft at once, and then read-only.
 class EachLibrary : public HookTest, public testing::WithParamInterface<const char*> {};
 
 std::string name_of(const testing::TestParamInfo<const char*>& library) {
@@ -99,7 +120,7 @@ std::string name_of(const testing::TestParamInfo<const char*>& library) {
 INSTANTIATE_TEST_SUITE_P(Hook, EachLibrary,
                          testing::Values("libucweft_test.so", "libmcaweft_test.so",
                                          "libnccl-weft_test.so", "librccl-weft_test.so",
-                                         "libtorch_weft_test.so"),
+                                         "libtorch_weft_test.so", "libasks_test.so"),
                          name_of);
 
 TEST_P(EachLibrary, TheDeviceFileIsACharacterDevice) {
@@ -175,6 +196,26 @@ TEST_P(EachLibrary, TheInterfaceOfAGid) {
   EXPECT_EQ(errno, EACCES);
 }
 
+// As of any software adapter: a link to a folder among the virtual devices.
+TEST_P(EachLibrary, TheFolderOfTheDevice) {
+  const Probe probe{GetParam()};
+  const std::string link = "/sys/class/infiniband/weft0";
+  const std::string none = "errno " + std::to_string(ENOENT);
+  EXPECT_EQ(probe.resolve(link), none);
+  look_for_devices();
+  const std::string folder = "/sys/devices/virtual/infiniband/weft0";
+  for (const char* same : {"", "/", "/.", "//", "/ports/..", "/../weft0", "/ports/1/../.././"}) {
+    EXPECT_EQ(probe.resolve(link + same), folder) << same;
+  }
+  // Mooncake takes its name for the bus's.
+  EXPECT_EQ(probe.resolve(link + "/../.."), "/sys/devices/virtual");
+  EXPECT_EQ(probe.resolve(link + "/../../../.."), "/sys");
+  for (const char* nothing : {"/device", "/ports", "/../weft1", "0", "0/../..", "x"}) {
+    EXPECT_EQ(probe.resolve(link + nothing), none) << nothing;
+  }
+  EXPECT_EQ(probe.resolve("/sys/class/../class"), "/sys/class");
+}
+
 TEST_P(EachLibrary, OtherFilesAreAsTheyAre) {
   const Probe probe{GetParam()};
   look_for_devices();
@@ -247,14 +288,26 @@ TEST_P(EachLibrary, WhatWasReadOnlyIsAgain) {
   EXPECT_GT(seen, 0U);
 }
 
-TEST_F(HookTest, LibrariesOfOtherNamesSeeNothing) {
+TEST_F(HookTest, AProgramThatUsesVerbsSeesTheFiles) {
+  look_for_devices();
+  struct stat found {};
+  EXPECT_EQ(stat(kFile, &found), 0);
+  EXPECT_TRUE(S_ISCHR(found.st_mode));
+  FILE* file = fopen((std::string{kType} + "0").c_str(), "r");
+  ASSERT_NE(file, nullptr);
+  char type[20] = "";
+  EXPECT_EQ(fgets(type, sizeof type, file), type);
+  EXPECT_STREQ(type, "RoCE v2\n");
+  fclose(file);
+}
+
+TEST_F(HookTest, LibrariesThatUseNoVerbsSeeNothing) {
   const Probe probe{"libweft_test.so"};
   look_for_devices();
   EXPECT_EQ(probe.stat(kFile), ENOENT);
   EXPECT_EQ(probe.access(kFile, R_OK | W_OK), ENOENT);
   EXPECT_EQ(probe.read(std::string{kType} + "0"), "errno " + std::to_string(ENOENT));
-  struct stat own {};
-  EXPECT_EQ(stat(kFile, &own), -1) << "the program itself";
+  EXPECT_EQ(probe.resolve("/sys/class/infiniband/weft0"), "errno " + std::to_string(ENOENT));
 }
 
 TEST_F(HookTest, FromManyThreadsWhileLibrariesComeAndGo) {
