@@ -5,7 +5,7 @@ define_property(GLOBAL PROPERTY WEFT_WHOLE_OBJECTS BRIEF_DOCS "objects of all la
 
 # weft_optimise_when_linked(TARGET)
 function(weft_optimise_when_linked target)
-  target_compile_options(${target} PRIVATE -flto=auto -fno-fat-lto-objects)
+  target_compile_options(${target} PRIVATE -flto=auto)
 endfunction()
 
 # weft_whole_layer(NAME SOURCE...): the layer's objects for it.

@@ -77,8 +77,9 @@ char* resolve_in_device(std::string_view rest, char* resolved) try {
     errno = ENOENT;
     return nullptr;
   }
-  if (resolved == nullptr) return ::strdup(device.c_str());
-  return std::strcpy(resolved, device.c_str());
+  if (resolved == nullptr) return ::strdup(kDeviceTarget);
+  std::memcpy(resolved, kDeviceTarget, sizeof kDeviceTarget);
+  return resolved;
 } catch (const std::exception&) {
   errno = ENOMEM;
   return nullptr;
