@@ -243,7 +243,7 @@ bool begins_with_any(std::string_view file, std::span<const std::string_view> be
 bool is_concerned(const dl_phdr_info& object) {
   const std::string_view file = file_name(object);
   if (begins_with_any(file, kConcerned)) return true;
-  return !begins_with_any(file, kOwn) && imports_any(object, "ibv_");
+  return !begins_with_any(file, kOwn) && needs_library(object, "libibverbs.so");
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 //
 // So weft puts functions of its own in the place of those that such libraries import, in their
 // global offset tables (spec/abi 6.1): for paths of weft0 they answer as the kernel would, all else
-// they pass on. Touched are the program and libraries that import functions of verbs, and those
+// they pass on. Touched are the program and libraries that are linked with libibverbs, and those
 // called libuc* and libmca* (UCX, and what Open MPI shares between its components), libnccl*,
 // librccl* and libtorch*, which load libibverbs while they run. The option no_hook leaves
 // everything as it is; then the device file has to be made by hand: `mkdir /dev/infiniband; ln -s
@@ -20,8 +20,7 @@
 //   /dev/infiniband/uverbs0                                   stands for /dev/null
 //   /sys/class/infiniband/weft0/ports/1/gid_attrs/types/N     can be opened: the type of GID N
 //   /sys/class/infiniband/weft0/ports/1/gid_attrs/ndevs/N     the same: its interface, as "eth0"
-//   /sys/class/infiniband/weft0                               realpath(3): a virtual device's
-//   folder
+//   /sys/class/infiniband/weft0                               realpath(3): as of a virtual device
 #pragma once
 
 #include <string_view>

@@ -135,17 +135,25 @@ class Imports {
            segments_.hold(strings_.address, strings_.size, PF_R);
   }
 
-  void replace(Replacement replacement) const {
-    for_each([&](const ElfW(Rela) & slot, std::string_view name) {
-      if (void* const target = replacement(name)) replace(slot, target);
-    });
+  bool needs(std::string_view beginning) const {
+    const ElfW(Dyn)* d = segments_.dynamic();
+    for (; segments_.in_dynamic(d) && d->d_tag != DT_NULL; ++d) {
+      if (d->d_tag != DT_NEEDED) continue;
+      const auto name = text(d->d_un.d_val);
+      if (name && name->starts_with(beginning)) return true;
+    }
+    return false;
   }
 
-  bool has_any(std::string_view beginning) const {
-    bool found = false;
-    for_each(
-        [&](const ElfW(Rela)&, std::string_view name) { found |= name.starts_with(beginning); });
-    return found;
+  void replace(Replacement replacement) {
+    for (const Table& table : {calls_, data_}) {
+      if (table.size == 0 || !Segments::aligned(table.address) ||
+          !segments_.hold(table.address, table.size, PF_R)) {
+        continue;
+      }
+      const auto* r = reinterpret_cast<const ElfW(Rela)*>(table.address);
+      for (size_t i = 0; i < table.size / sizeof *r; ++i) replace(r[i], replacement);
+    }
   }
 
  private:
@@ -156,35 +164,31 @@ class Imports {
     const uintptr_t at = symbols_ + index * sizeof(ElfW(Sym));
     if (!Segments::aligned(at) || !segments_.hold(at, sizeof(ElfW(Sym)), PF_R)) return {};
     const auto& symbol = *reinterpret_cast<const ElfW(Sym)*>(at);
-    if (symbol.st_shndx != SHN_UNDEF || symbol.st_name >= strings_.size) return {};
-    const auto* name = reinterpret_cast<const char*>(strings_.address + symbol.st_name);
-    return std::string_view{name, ::strnlen(name, strings_.size - symbol.st_name)};
+    if (symbol.st_shndx != SHN_UNDEF) return {};
+    return text(symbol.st_name);
   }
 
-  // Calls visit(relocation, name) for the slot of each function that is imported.
-  template <class Visitor>
-  void for_each(Visitor&& visit) const {
-    for (const Table& table : {calls_, data_}) {
-      if (table.size == 0 || !Segments::aligned(table.address) ||
-          !segments_.hold(table.address, table.size, PF_R)) {
-        continue;
-      }
-      const auto* r = reinterpret_cast<const ElfW(Rela)*>(table.address);
-      for (size_t i = 0; i < table.size / sizeof *r; ++i) {
-        const uint32_t type = ELF64_R_TYPE(r[i].r_info);
-        if (type != kJumpSlot && type != kGlobalData) continue;
-        if (const auto name = imported_name(ELF64_R_SYM(r[i].r_info))) visit(r[i], *name);
-      }
-    }
+  std::optional<std::string_view> text(uint64_t offset) const {
+    if (offset >= strings_.size) return {};
+    const auto* begin = reinterpret_cast<const char*>(strings_.address + offset);
+    return std::string_view{begin, ::strnlen(begin, strings_.size - offset)};
   }
 
-  void replace(const ElfW(Rela) & relocation, void* target) const {
+  void replace(const ElfW(Rela) & relocation, Replacement replacement) {
+    const uint32_t type = ELF64_R_TYPE(relocation.r_info);
+    if (type != kJumpSlot && type != kGlobalData) return;
+    const auto name = imported_name(ELF64_R_SYM(relocation.r_info));
+    if (!name) return;
+    void* const target = replacement(*name);
     const uintptr_t slot = base_ + relocation.r_offset;
-    if (!Segments::aligned(slot) || !segments_.hold(slot, sizeof(void*), PF_R | PF_W)) return;
+    if (target == nullptr || !Segments::aligned(slot) ||
+        !segments_.hold(slot, sizeof(void*), PF_R | PF_W)) {
+      return;
+    }
     store(slot, target);
   }
 
-  void store(uintptr_t slot, void* target) const {
+  void store(uintptr_t slot, void* target) {
     void** const to = reinterpret_cast<void**>(slot);
     // Other threads call through the slot at any time.
     if (__atomic_load_n(to, __ATOMIC_RELAXED) == target) return;
@@ -212,9 +216,9 @@ void replace_imports(const dl_phdr_info& object, Replacement replacement) {
   if (imports.read()) imports.replace(replacement);
 }
 
-bool imports_any(const dl_phdr_info& object, std::string_view beginning) {
+bool needs_library(const dl_phdr_info& object, std::string_view beginning) {
   Imports imports{object};
-  return imports.read() && imports.has_any(beginning);
+  return imports.read() && imports.needs(beginning);
 }
 
 }  // namespace weft::abi

@@ -35,8 +35,9 @@ inline void* target_of(std::span<const Substitute> known, std::string_view funct
 // lock.
 void replace_imports(const dl_phdr_info& object, Replacement replacement);
 
-// Does `object` import a function whose name begins like this, in such a slot? The object need not
-// be relocated yet; for the rest as replace_imports().
-bool imports_any(const dl_phdr_info& object, std::string_view beginning);
+// Is `object` linked with a library whose name begins like this? The object need not be relocated
+// yet; for the rest as replace_imports(). A look at its list of libraries alone: objects may import
+// ten thousands of functions.
+bool needs_library(const dl_phdr_info& object, std::string_view beginning);
 
 }  // namespace weft::abi
