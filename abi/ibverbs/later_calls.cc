@@ -75,11 +75,13 @@ ibv_mr* ibv_reg_mr_ex(ibv_pd* pd, ibv_mr_init_attr* attr) {
     return refuse_object(EINVAL, "ibv_reg_mr_ex: comp_mask 0x%llx names no address",
                          static_cast<unsigned long long>(attr->comp_mask));
   }
-  if (has_buffer && (attr->buf->pd != pd || !attr->buf->has(attr->addr, attr->length))) {
-    return refuse_object(EINVAL,
-                         "ibv_reg_mr_ex: the buffer is of another protection domain, or "
-                         "has not all of the %zu bytes at %p",
-                         attr->length, attr->addr);
+  if (has_buffer &&
+      (attr->buf == nullptr || attr->buf->pd != pd || !attr->buf->has(attr->addr, attr->length))) {
+    return refuse_object(
+        EINVAL,
+        "ibv_reg_mr_ex: there is no buffer, it is of another protection domain, or "
+        "has not all of the %zu bytes at %p",
+        attr->length, attr->addr);
   }
   const bool has_iova = (attr->comp_mask & kHasIova) != 0;
   return ibv_reg_mr_iova2(pd, attr->addr, attr->length,

@@ -130,6 +130,7 @@ TEST_F(LaterCalls, RegionsOfABufferStayInIt) {
   EXPECT_NO_OBJECT(EINVAL, ibv_reg_buf_mr(pd.get(), buf, memory + 4096, 4097, 0));
   EXPECT_NO_OBJECT(EINVAL, ibv_reg_buf_mr(pd.get(), buf, memory - 1, 2, 0));
   EXPECT_NO_OBJECT(EINVAL, ibv_reg_buf_mr(pd.get(), buf, memory + 1, SIZE_MAX, 0));
+  EXPECT_NO_OBJECT(EINVAL, ibv_reg_buf_mr(pd.get(), nullptr, memory, kSize, 0));
   const Owned<ibv_pd> other{ibv_alloc_pd(context.get())};
   EXPECT_NO_OBJECT(EINVAL, ibv_reg_buf_mr(other.get(), buf, memory, kSize, 0));
   ibv_mr_init_attr attr{};
