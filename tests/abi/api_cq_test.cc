@@ -155,6 +155,14 @@ class FlushTest : public CqTest {
     }
   }
   void flush() { ASSERT_EQ(to_state(qp.get(), IBV_QPS_ERR), 0); }
+  // Waits for it.
+  void take_event() {
+    ibv_cq* announced = nullptr;
+    void* user_context = nullptr;
+    EXPECT_EQ(ibv_get_cq_event(channel.get(), &announced, &user_context), 0);
+    EXPECT_EQ(announced, cq.get());
+    ibv_ack_cq_events(cq.get(), 1);
+  }
   Owned<ibv_comp_channel> channel;
   Owned<ibv_cq> cq;
   Owned<ibv_qp> qp;
@@ -265,15 +273,7 @@ TEST_F(FlushTest, EventsWakeTheWaiter) {
   cq.reset(create(10, 0, channel.get()));
   use(cq.get());
   ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
-  expect_waits(
-      [&] {
-        ibv_cq* announced = nullptr;
-        void* user_context = nullptr;
-        EXPECT_EQ(ibv_get_cq_event(channel.get(), &announced, &user_context), 0);
-        EXPECT_EQ(announced, cq.get());
-        ibv_ack_cq_events(cq.get(), 1);
-      },
-      [&] { flush(); });
+  expect_waits([&] { take_event(); }, [&] { flush(); });
 }
 
 // It takes the event, arms, and then reads one completion after the other, as ibv_rc_pingpong does
@@ -285,14 +285,7 @@ TEST_F(FlushTest, WhatIsReadInOnePollIsNotAnnouncedAgain) {
   cq.reset(ibv_cq_ex_to_cq(ex));
   use(cq.get());
   ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
-  expect_waits(
-      [&] {
-        ibv_cq* announced = nullptr;
-        void* user_context = nullptr;
-        EXPECT_EQ(ibv_get_cq_event(channel.get(), &announced, &user_context), 0);
-        ibv_ack_cq_events(cq.get(), 1);
-      },
-      [&] { flush(); });
+  expect_waits([&] { take_event(); }, [&] { flush(); });
   ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
   pollfd fd{.fd = channel->fd, .events = POLLIN, .revents = 0};
   ibv_poll_cq_attr attr{};
