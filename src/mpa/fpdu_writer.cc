@@ -26,8 +26,7 @@ std::byte* put_start(FpduForm form, std::byte* to, size_t ulpdu, Bytes header) {
   constexpr size_t kWord = sizeof(uint64_t);
   constexpr size_t kOfFirst = kWord - wire::kFpduLengthSize;  // of the header, in the first word
   if (form.length_size() == sizeof(uint32_t)) {
-    store_be(to, static_cast<uint32_t>(ulpdu));
-    to += sizeof(uint32_t);
+    to = form.put_length(to, ulpdu);
     if (header.size() < kWord || header.size() > 2 * kWord) {
       return put(to, header.data(), header.size());
     }
@@ -40,8 +39,7 @@ std::byte* put_start(FpduForm form, std::byte* to, size_t ulpdu, Bytes header) {
     return end;
   }
   if (header.size() < kOfFirst + kWord) {
-    store_be(to, static_cast<uint16_t>(ulpdu));
-    return put(to + wire::kFpduLengthSize, header.data(), header.size());
+    return put(form.put_length(to, ulpdu), header.data(), header.size());
   }
   store_be(to, uint64_t{ulpdu} << 48 | load_be<uint64_t>(header.data()) >> 16);
   std::memcpy(to + kWord, header.data() + kOfFirst, kWord);
