@@ -141,9 +141,9 @@ RdChannel::Verdict RdChannel::take(const WdpCommon& common, Bytes datagram, cons
       return take_data(common, datagram, how, now);
     case WdpClass::rd_ack: {
       if (receiver() == nullptr) return fail(WdpDrop::unknown_token);
-      const auto ack = WdpAck::parse(datagram);
-      if (!ack.ok()) return fail(ack.error());
-      return take_ack(*ack, now);
+      WdpAck ack;
+      if (const auto v = ack.read(common, datagram); !v.ok()) return v;
+      return take_ack(ack, now);
     }
     default:
       return fail(WdpDrop::wrong_class);

@@ -5,10 +5,7 @@
 namespace weft::wdp {
 
 using wire::Opcode;
-using wire::WdpAck;
 using wire::WdpBundle;
-using wire::WdpClass;
-using wire::WdpCommon;
 using wire::WdpData;
 using wire::WdpDrop;
 
@@ -49,32 +46,30 @@ Result<Ok, WdpDrop> RdDatagram::check_crc(const RdTerms& terms) const {
 }
 
 Result<Ok, WdpDrop> RdDatagram::check_one(const RdTerms& terms) {
-  const auto d = WdpData::parse(common_, bytes_, bytes_.size());
-  if (!d.ok()) return fail(d.error());
+  if (const auto v = first_.read(common_, bytes_, bytes_.size()); !v.ok()) return v;
   if (const auto v = check_crc(terms); !v.ok()) return v;
-  message_ = *d;
+  messages_ = 1;
+  payload_ = bytes_.subspan(WdpData::kSize);
   weight_ = bytes_.size() + kDatagramOverhead;
-  wants_response_ = message_.wants_response;
-  return check_message(message_, terms);
+  wants_response_ = first_.wants_response;
+  return check_message(first_, terms);
 }
 
 // spec/wdp-rd 6.7
 Result<Ok, WdpDrop> RdDatagram::check_bundle(const RdTerms& terms) {
   if (!terms.responses) return fail(WdpDrop::unknown_class);
-  if (const auto v = WdpBundle::check(common_, bytes_); !v.ok()) return v;
-  if (const auto v = check_crc(terms); !v.ok()) return v;
   Result<Ok, WdpDrop> good = Ok{};
   weight_ = WdpBundle::kSize;
-  each_part([&](const WdpCommon& front, Bytes part) {
-    if (front.wdp_class == WdpClass::rd_ack) {
-      ack_ = *WdpAck::parse(part);
-      return;
-    }
-    const WdpData d = *WdpData::parse(front, part, part.size());
+  const auto message = [&](const WdpData& d, Bytes part) {
     weight_ += WdpBundle::kFrame + part.size() + kDatagramOverhead;
     wants_response_ = wants_response_ || d.wants_response;
     if (good.ok()) good = check_message(d, terms);
-  });
+    if (messages_++ > 0) return;
+    first_ = d;
+    payload_ = part.subspan(WdpData::kSize);
+  };
+  if (const auto v = WdpBundle::read(common_, bytes_, message, ack_); !v.ok()) return v;
+  if (const auto v = check_crc(terms); !v.ok()) return v;
   return good;
 }
 

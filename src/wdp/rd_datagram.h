@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "wdp/rd_limits.h"
 #include "wire/wdp_ack.h"
@@ -49,29 +50,31 @@ class RdDatagram {
   // Calls f(const WdpData&, Bytes payload) for each message, in order.
   template <class F>
   void each_message(F&& f) const {
-    if (!is_bundle()) return f(message_, bytes_.subspan(wire::WdpData::kSize));
-    each_part([&](const wire::WdpCommon& front, Bytes part) {
-      if (front.wdp_class != wire::WdpClass::rd) return;
-      f(*wire::WdpData::parse(front, part, part.size()), part.subspan(wire::WdpData::kSize));
-    });
+    if (messages_ > 0) f(first_, payload_);
+    if (messages_ < 2) return;
+    Bytes rest = bytes_.subspan(wire::WdpBundle::kSize);
+    (void)wire::WdpBundle::take(rest);
+    for (size_t i = 1; i < messages_; ++i) {
+      const Bytes part = *wire::WdpBundle::take(rest);
+      wire::WdpCommon front;
+      wire::WdpData message;
+      (void)front.read(part);  // was checked
+      (void)message.read(front, part, part.size());
+      f(std::as_const(message), part.subspan(wire::WdpData::kSize));
+    }
   }
 
  private:
-  // Calls f(const WdpCommon&, Bytes) for each; the format was checked.
-  template <class F>
-  void each_part(F&& f) const {
-    for (Bytes rest = bytes_.subspan(wire::WdpBundle::kSize); !rest.empty();) {
-      const Bytes part = *wire::WdpBundle::take(rest);
-      f(*wire::WdpCommon::parse(part), part);
-    }
-  }
   Result<Ok, wire::WdpDrop> check_crc(const RdTerms& terms) const;
   Result<Ok, wire::WdpDrop> check_one(const RdTerms& terms);
   Result<Ok, wire::WdpDrop> check_bundle(const RdTerms& terms);
 
   const wire::WdpCommon& common_;
   const Bytes bytes_;
-  wire::WdpData message_;  // of one that is no bundle
+  // Of those that a bundle has, or the only one. It is read once; others of a bundle twice.
+  size_t messages_ = 0;
+  wire::WdpData first_;
+  Bytes payload_;  // of the first one
   size_t weight_ = 0;
   bool wants_response_ = false;
   std::optional<wire::WdpAck> ack_;

@@ -21,28 +21,31 @@ constexpr uint32_t mask_of(uint32_t bit) {
 Result<WdpAck, WdpDrop> WdpAck::parse(Bytes datagram) {
   const auto common = WdpCommon::parse(datagram);
   if (!common) return fail(common.error());
-  if (common->wdp_class != WdpClass::rd_ack) return fail(WdpDrop::wrong_class);
+  WdpAck a;
+  if (const auto v = a.read(*common, datagram); !v.ok()) return fail(v.error());
+  return a;
+}
+
+Result<Ok, WdpDrop> WdpAck::read(const WdpCommon& common, Bytes datagram) {
+  if (common.wdp_class != WdpClass::rd_ack) return fail(WdpDrop::wrong_class);
   if (datagram.size() < kSize) return fail(WdpDrop::too_short);
   // spec/wdp 2.3: Class CTL and RDACK: mandatory.
-  if (!common->flags.crc) return fail(WdpDrop::crc_missing);
+  if (!common.flags.crc) return fail(WdpDrop::crc_missing);
   if (!wdp_crc_matches(datagram)) return fail(WdpDrop::bad_crc);
-  if (common->didx != kPortIndex || common->sidx != kPortIndex) {
-    return fail(WdpDrop::index_mismatch);
-  }
+  if (common.didx != kPortIndex || common.sidx != kPortIndex) return fail(WdpDrop::index_mismatch);
   const std::byte* p = datagram.data();
-  WdpAck a;
-  a.token = common->token;
-  a.cum = Csn{common->class_word};
-  a.timestamp = load_be<uint32_t>(p + 16);
-  a.trigger = Csn{load_be<uint32_t>(p + 20)};
-  a.delay = load_be<uint16_t>(p + 24);
-  a.words = load_be<uint16_t>(p + 26);
-  a.window = load_be<uint32_t>(p + 28);
-  a.ce = load_be<uint32_t>(p + 32);
-  if (a.words > kMaxWords) return fail(WdpDrop::too_many_sack_words);
-  if (datagram.size() != a.size()) return fail(WdpDrop::length_mismatch);
-  for (size_t i = 0; i < a.words; ++i) a.sack[i] = load_be<uint32_t>(p + kSize + 4 * i);
-  return a;
+  token = common.token;
+  cum = Csn{common.class_word};
+  timestamp = load_be<uint32_t>(p + 16);
+  trigger = Csn{load_be<uint32_t>(p + 20)};
+  delay = load_be<uint16_t>(p + 24);
+  words = load_be<uint16_t>(p + 26);
+  window = load_be<uint32_t>(p + 28);
+  ce = load_be<uint32_t>(p + 32);
+  if (words > kMaxWords) return fail(WdpDrop::too_many_sack_words);
+  if (datagram.size() != size()) return fail(WdpDrop::length_mismatch);
+  for (size_t i = 0; i < words; ++i) sack[i] = load_be<uint32_t>(p + kSize + 4 * i);
+  return Ok{};
 }
 
 size_t WdpAck::encode(std::byte* p) const {

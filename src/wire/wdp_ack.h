@@ -38,6 +38,9 @@ struct WdpAck {
   std::array<uint32_t, kMaxWords> sack{};
 
   static Result<WdpAck, WdpDrop> parse(Bytes datagram);
+  // The same into an object that is there, where `common` was parsed already. Where it fails,
+  // nothing of it counts.
+  Result<Ok, WdpDrop> read(const WdpCommon& common, Bytes datagram);
   // Writes size() bytes, CRC and all, and returns their number.
   size_t encode(std::byte* p) const;
   size_t size() const { return kSize + size_t{4} * words; }

@@ -24,6 +24,12 @@ const char* to_string(WdpClass c) {
 }
 
 Result<WdpCommon, WdpDrop> WdpCommon::parse(Bytes datagram) {
+  WdpCommon c;
+  if (const auto v = c.read(datagram); !v.ok()) return fail(v.error());
+  return c;
+}
+
+Result<Ok, WdpDrop> WdpCommon::read(Bytes datagram) {
   if (datagram.size() < kSize) return fail(WdpDrop::too_short);
   const std::byte* p = datagram.data();
   const auto magic = std::to_integer<uint8_t>(p[0]);
@@ -31,14 +37,13 @@ Result<WdpCommon, WdpDrop> WdpCommon::parse(Bytes datagram) {
   if ((magic & 0x0f) != kWdpVersion) return fail(WdpDrop::other_version);
   const auto second = std::to_integer<uint8_t>(p[1]);
   if (second >> 4 > static_cast<uint8_t>(WdpBundle::kClass)) return fail(WdpDrop::unknown_class);
-  WdpCommon c;
-  c.wdp_class = static_cast<WdpClass>(second >> 4);
-  c.flags = WdpFlags::from_bits(second & 0x0f);
-  c.didx = std::to_integer<uint8_t>(p[2]);
-  c.sidx = std::to_integer<uint8_t>(p[3]);
-  c.token = SessionToken{load_be<uint32_t>(p + 4)};
-  c.class_word = load_be<uint32_t>(p + 8);
-  return c;
+  wdp_class = static_cast<WdpClass>(second >> 4);
+  flags = WdpFlags::from_bits(second & 0x0f);
+  didx = std::to_integer<uint8_t>(p[2]);
+  sidx = std::to_integer<uint8_t>(p[3]);
+  token = SessionToken{load_be<uint32_t>(p + 4)};
+  class_word = load_be<uint32_t>(p + 8);
+  return Ok{};
 }
 
 void WdpCommon::encode(std::byte* p) const {

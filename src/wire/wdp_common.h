@@ -62,6 +62,8 @@ struct WdpCommon {
 
   // too_short, not_wdp, other_version or unknown_class.
   static Result<WdpCommon, WdpDrop> parse(Bytes datagram);
+  // The same into an object that is there. Where it fails, nothing of it counts.
+  Result<Ok, WdpDrop> read(Bytes datagram);
   // Writes kSize bytes, the CRC field as 0.
   void encode(std::byte* p) const;
   std::string to_string() const;

@@ -92,6 +92,12 @@ Result<WdpData, WdpDrop> WdpData::parse(Bytes datagram) {
 }
 
 Result<WdpData, WdpDrop> WdpData::parse(const WdpCommon& common, Bytes front, size_t size) {
+  WdpData d;
+  if (const auto v = d.read(common, front, size); !v.ok()) return fail(v.error());
+  return d;
+}
+
+Result<Ok, WdpDrop> WdpData::read(const WdpCommon& common, Bytes front, size_t size) {
   if (common.wdp_class != WdpClass::uc && common.wdp_class != WdpClass::rd) {
     return fail(WdpDrop::wrong_class);
   }
@@ -99,40 +105,38 @@ Result<WdpData, WdpDrop> WdpData::parse(const WdpCommon& common, Bytes front, si
   const std::byte* p = front.data();
   const auto ddp = std::to_integer<uint8_t>(p[28]);
   const auto rdmap = std::to_integer<uint8_t>(p[29]);
-  WdpData d;
-  d.wdp_class = common.wdp_class;
-  d.flags = common.flags;
-  d.didx = common.didx;
-  d.sidx = common.sidx;
-  d.token = common.token;
-  d.psn = Psn{common.class_word};
-  d.msn = Msn{load_be<uint32_t>(p + 16)};
-  d.mo = MessageOffset{load_be<uint32_t>(p + 20)};
-  d.mlen = load_be<uint32_t>(p + 24);
-  d.last = (ddp & kLast) != 0;
-  d.write_se = (ddp & kWriteSe) != 0;
-  d.flow_open = (ddp & kFlowOpen) != 0;
-  d.wants_response = d.wdp_class == WdpClass::rd && (ddp & kWantsResponse) != 0;
-  d.opcode = static_cast<Opcode>(rdmap & 0x0f);
-  d.stride = load_be<uint16_t>(p + 30);
-  d.stag = Stag{load_be<uint32_t>(p + 32)};
-  d.imm_or_read = load_be<uint32_t>(p + 36);
-  d.to = TaggedOffset{load_be<uint64_t>(p + 40)};
+  wdp_class = common.wdp_class;
+  flags = common.flags;
+  didx = common.didx;
+  sidx = common.sidx;
+  token = common.token;
+  psn = Psn{common.class_word};
+  msn = Msn{load_be<uint32_t>(p + 16)};
+  mo = MessageOffset{load_be<uint32_t>(p + 20)};
+  mlen = load_be<uint32_t>(p + 24);
+  last = (ddp & kLast) != 0;
+  write_se = (ddp & kWriteSe) != 0;
+  flow_open = (ddp & kFlowOpen) != 0;
+  wants_response = wdp_class == WdpClass::rd && (ddp & kWantsResponse) != 0;
+  opcode = static_cast<Opcode>(rdmap & 0x0f);
+  stride = load_be<uint16_t>(p + 30);
+  stag = Stag{load_be<uint32_t>(p + 32)};
+  imm_or_read = load_be<uint32_t>(p + 36);
+  to = TaggedOffset{load_be<uint64_t>(p + 40)};
 
   if ((ddp & 3) != kDdpVersion) return fail(WdpDrop::ddp_version);
   if (rdmap >> 6 != kRdmapVersion) return fail(WdpDrop::rdmap_version);
-  if (!wdp_has_opcode(d.wdp_class, d.opcode)) return fail(WdpDrop::bad_opcode);
-  if (((ddp & kTagged) != 0) != is_tagged(d.opcode)) return fail(WdpDrop::tag_mismatch);
-  if (d.stride > kMaxStride) return fail(WdpDrop::bad_stride);
+  if (!wdp_has_opcode(wdp_class, opcode)) return fail(WdpDrop::bad_opcode);
+  if (((ddp & kTagged) != 0) != is_tagged(opcode)) return fail(WdpDrop::tag_mismatch);
+  if (stride > kMaxStride) return fail(WdpDrop::bad_stride);
   // spec/wdp-rd 6: RESP belongs to the channel, END to a flow.
-  if (d.opcode == Opcode::terminate && (d.didx == kPortIndex) != (d.sidx == kPortIndex)) {
+  if (opcode == Opcode::terminate && (didx == kPortIndex) != (sidx == kPortIndex)) {
     return fail(WdpDrop::index_mismatch);
   }
-  const auto good = d.opcode == Opcode::read_request ? check_read_request(d, front, size)
-                    : d.is_end()                     ? check_end(d, size)
-                                                     : check_geometry(d, size);
-  if (!good) return fail(good.error());
-  return d;
+  const auto good = opcode == Opcode::read_request ? check_read_request(*this, front, size)
+                    : is_end()                     ? check_end(*this, size)
+                                                   : check_geometry(*this, size);
+  return good;
 }
 
 void WdpData::encode(std::byte* p) const {

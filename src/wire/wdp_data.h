@@ -63,6 +63,8 @@ struct WdpData {
   // are in one place, or all.
   static constexpr size_t kLook = 56;
   static Result<WdpData, WdpDrop> parse(const WdpCommon& common, Bytes front, size_t size);
+  // The same into an object that is there. Where it fails, nothing of it counts.
+  Result<Ok, WdpDrop> read(const WdpCommon& common, Bytes front, size_t size);
   // Writes kSize bytes, the CRC field as 0.
   void encode(std::byte* p) const;
   std::string to_string() const;

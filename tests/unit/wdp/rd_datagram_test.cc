@@ -112,6 +112,36 @@ TEST(RdDatagram, ABundleAndTheAcknowledgementBehindIt) {
   EXPECT_EQ(payloads, (std::vector<size_t>{24, 30}));
 }
 
+// The first one is kept as it was checked, and the others are read anew.
+TEST(RdDatagram, EachMessageOfABundleOnceAndInOrder) {
+  std::vector<Buffer> parts;
+  for (uint32_t length : {9, 1, 200, 9}) parts.push_back(encoded(request(length)));
+  for (size_t i = 0; i < parts.size(); ++i) store_be(parts[i].data() + 16, uint32_t(40 + i));
+  const Buffer bytes = bundle({parts[0], parts[1], parts[2], parts[3]});
+  const WdpCommon common = *WdpCommon::parse(bytes);
+  RdDatagram d{common, bytes};
+  ASSERT_TRUE(d.check(kAll).ok());
+  size_t i = 0;
+  d.each_message([&](const WdpData& m, Bytes payload) {
+    ASSERT_LT(i, parts.size());
+    EXPECT_EQ(m, *WdpData::parse(parts[i]));
+    const Buffer behind{parts[i].begin() + WdpData::kSize, parts[i].end()};
+    EXPECT_EQ(Buffer(payload.begin(), payload.end()), behind);
+    ++i;
+  });
+  EXPECT_EQ(i, parts.size());
+}
+
+TEST(RdDatagram, AnAcknowledgementAloneIsNoMessage) {
+  const Buffer bytes = bundle({encoded(WdpAck{.cum = Csn{5}})});
+  const WdpCommon common = *WdpCommon::parse(bytes);
+  RdDatagram d{common, bytes};
+  ASSERT_TRUE(d.check(kAll).ok());
+  ASSERT_TRUE(d.ack());
+  EXPECT_EQ(d.ack()->cum, Csn{5});
+  d.each_message([](const WdpData&, Bytes) { ADD_FAILURE(); });
+}
+
 TEST(RdDatagram, ResponsesAreWantedByRequestsAlone) {
   for (const Buffer& bytes : {encoded(resp()), bundle({encoded(resp())})}) {
     const WdpCommon common = *WdpCommon::parse(bytes);
