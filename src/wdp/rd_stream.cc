@@ -237,9 +237,19 @@ void RdStream::tell_taken() {
   const uint64_t taken = received_ - readable();
   if (taken - told_read_ < kTellAfter || error_ != 0 || peer_ended_) return;
   widen();
+  say(Word::taken, static_cast<uint32_t>(taken));
   told_read_ = taken;
   window_.edge = std::max(window_.edge, taken + kWindow + window_.extra.bytes());
-  say(Word::taken, static_cast<uint32_t>(taken));
+}
+
+// The RDACK of what has just come leaves with it, in one datagram. Without memory it is said when
+// the stream is settled.
+void RdStream::tell_soon() noexcept {
+  try {
+    tell_taken();
+  } catch (const std::bad_alloc&) {
+    owner_->stream_changed();
+  }
 }
 
 // spec/wdp-rd 7.3: its channel's window has grown on account of a long path, its reader takes soon
@@ -308,6 +318,7 @@ Result<Ok, WdpDrop> RdStream::take(RdChannel& channel, const RdArrival& arrival,
   }
   if (readable() == 0 && owner_->bytes_came(payload, channel.out().active_at())) {
     received_ += payload.size();
+    tell_soon();
     return Ok{};
   }
   if (read_ > inbox_.size() / 2) {

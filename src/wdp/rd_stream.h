@@ -135,6 +135,7 @@ class RdStream final : public RdClient, public RdReceiver {
   void go_by(RdChannel& channel);
   RdMessage message(uint32_t number, size_t bytes) const;
   void say(Word word, uint32_t number, uint64_t request = 0);
+  void tell_soon() noexcept;
   void widen();
   void fail(int error);
   Result<Ok, wire::WdpDrop> hear(Word word, uint32_t number);

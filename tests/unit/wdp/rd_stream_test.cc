@@ -7,11 +7,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <optional>
+#include <vector>
 
 #include "tests/support/fault_catcher.h"
 #include "tests/support/want_of_memory.h"
 #include "tests/unit/wdp/rd_stream_fixture.h"
+#include "wire/wdp_bundle.h"
 
 namespace weft::wdp {
 namespace {
@@ -64,11 +68,32 @@ TEST_F(RdStreamTest, WhatIsTakenAtOnceMakesRoomForMore) {
     sent += p.send({much.begin() + static_cast<ptrdiff_t>(sent), much.end()});
     later(1ms);
     EXPECT_EQ(q.stream.readable(), 0U);
-    q.stream.tell_taken();
-    later(1ms);
   }
   EXPECT_EQ(sent, much.size());
   EXPECT_EQ(q.taken, much);
+}
+
+// It costs no datagram of its own: the RDACK of what was taken goes with it.
+TEST_F(RdStreamTest, WhatIsTakenIsSaidBesideTheRdack) {
+  open();
+  q.takes_at_once = true;
+  const Buffer quarter = pattern_bytes(RdStream::kWindow / 4, 12);
+  ASSERT_EQ(p.send(quarter), quarter.size());
+  std::vector<Buffer> said;
+  later(1ms, [&](bool from_a, const Buffer& datagram) {
+    if (!from_a) said.push_back(datagram);
+    return true;
+  });
+  ASSERT_EQ(q.taken, quarter);
+  const auto is_both = [](const Buffer& datagram) {
+    const auto common = *wire::WdpCommon::parse(datagram);
+    std::vector<uint32_t> words;
+    std::optional<wire::WdpAck> ack;
+    const auto note = [&](const wire::WdpData& d, Bytes) { words.push_back(d.imm_or_read); };
+    return wire::WdpBundle::read(common, datagram, note, ack).ok() && ack &&
+           words == std::vector{static_cast<uint32_t>(wire::RdStreamWord::taken)};
+  };
+  EXPECT_EQ(std::count_if(said.begin(), said.end(), is_both), 1);
 }
 
 // What it does not take waits, and so does all that comes behind it.
