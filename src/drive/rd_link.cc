@@ -108,12 +108,12 @@ void RdLink::settled(Token& token) {
     channel_.out().say_answers();
   tally_.publish(channel_, engine_.counters);
   if (const auto* h = channel_.handshake()) handshake_.publish(*h, engine_.counters);
-  if (channel_.may_rest(token.now()) && driver_.rest(token, channel_)) return end(token);
+  const Time rests = channel_.rests_at();
+  if (token.now() >= rests && driver_.rest(token, channel_)) return end(token);
   if (!channel_.is_gone()) {
     look_for_peer(token);
     const Time look = next_look(token);
-    token.runtime().set_deadline(token, *this,
-                                 std::min({channel_.deadline(), channel_.rests_at(), look}));
+    token.runtime().set_deadline(token, *this, std::min({channel_.deadline(), rests, look}));
     if (!look.is_never()) token.runtime().closes_at(token, look + kLooks);
     return;
   }

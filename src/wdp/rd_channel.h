@@ -52,7 +52,6 @@ class RdChannel final : public TrainSource {
   void keep_awake() { traffic_.keep_awake(); }
   // When it may, as nobody has anything to say or to hear: its owner sees to that. Never: not yet.
   Time rests_at() const;
-  bool may_rest(Time now) const { return now >= rests_at(); }
   // Not before so long from now: somebody is about to use it, or memory is missing.
   void put_off_rest(Time now) { out().is_active(now); }
   // What is to be kept of it. It is of no use afterwards.
@@ -145,8 +144,9 @@ class RdChannel final : public TrainSource {
   bool speaks() const { return state_ == State::open; }
   // One that may rest does that instead.
   Time idle_until() const {
-    const bool stays = control_.presence().is_needed() || !rests_at().is_never();
-    return stays ? Time::never() : traffic_.idle_until();
+    const Time idle = traffic_.idle_until();
+    if (idle.is_never() || control_.presence().is_needed()) return Time::never();
+    return rests_at().is_never() ? idle : Time::never();
   }
   void look_at_opening(Time now);
   Verdict take(const wire::WdpCommon& common, Bytes datagram, const UdReception& how, Time now);

@@ -179,6 +179,7 @@ bool RdChannels::keep_start(const RdChannel& channel, const RdArrival& arrival, 
 }
 
 std::optional<RdStart> RdChannels::take_start() {
+  if (starts_.empty()) return {};  // as nearly always
   const auto next = std::find_if(starts_.begin(), starts_.end(), [this](const RdStart& s) {
     const RdChannel* const channel = find(s.channel);
     return channel == nullptr || !channel->is_usable() || channel->out().has_room(kMostOfStart);

@@ -68,18 +68,15 @@ bool RdSendPath::takes_tail(size_t most) {
 
 // A message that would go alone makes a bundle of two with it: one datagram costs the kernel less
 // than a train of two.
-size_t RdSendPath::copy_with(const WdpAck& tail, const SentDatagram& d, Train& train) const {
+size_t RdSendPath::copy_with(const WdpAck& tail, const SentDatagram& d, Csn csn, WdpFlags flags,
+                             Train& train) const {
   const size_t front = front_of(d);
   const size_t size = front + d.size + WdpBundle::kFrame + tail.size();
   std::byte* const to = train.stage(size);
   if (front > 0) {
-    const auto own = wire::WdpCommon::parse({d.bytes.get(), d.size});
-    wire::WdpFlags flags = own->flags;
     flags.immediate = false;  // the part says so
-    wire::WdpCommon{.wdp_class = WdpBundle::kClass,
-                    .flags = flags,
-                    .token = peer_,
-                    .class_word = own->class_word}
+    wire::WdpCommon{
+        .wdp_class = WdpBundle::kClass, .flags = flags, .token = peer_, .class_word = csn.value()}
         .encode(to);
     WdpBundle::frame(to + WdpBundle::kSize, d.size);
   }
@@ -152,7 +149,7 @@ bool RdSendPath::put(Train& train, const Path& path, const SentLog::Next& what, 
   store_be(bytes + 4, peer_.value());
   size_t leaves = d.size;
   if (tail != nullptr) {
-    leaves = copy_with(*tail, d, train);
+    leaves = copy_with(*tail, d, what.csn, flags, train);
   } else {
     if (crc_) wire::seal_wdp({bytes, d.size});
     if (d.size < Train::kCopyBelow) {

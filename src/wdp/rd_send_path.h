@@ -151,7 +151,8 @@ class RdSendPath {
   bool put(Train& train, const Path& path, const SentLog::Next& what, bool ask, Time now,
            const wire::WdpAck* tail = nullptr);
   // Returns the size of the datagram.
-  size_t copy_with(const wire::WdpAck& tail, const SentDatagram& d, Train& train) const;
+  size_t copy_with(const wire::WdpAck& tail, const SentDatagram& d, Csn csn, wire::WdpFlags flags,
+                   Train& train) const;
   void probe(Train& train, const Path& path, Time now);
   bool waits_for_peer() { return open_ && (log_.in_flight() > 0 || log_.has_waiting()); }
   Time probe_time();

@@ -369,7 +369,7 @@ class RdNode final : public wdp::WdpSocketOwner {
   }
   void sweep(Time now) {
     links.remove_if([&](Link& l) {
-      if (l.channel.may_rest(now)) {
+      if (now >= l.channel.rests_at()) {
         bool does = false;
         (void)WantOfMemory::during([&] { does = socket.channels().rest(l.channel, now); });
         return does;
