@@ -23,7 +23,7 @@ TARGETS = ["rd_bandwidth", "rd_loss_bandwidth", "rd_rate", "rd_round_trip", "rd_
 class RdTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.result = bench("--quick", "--json", "--sizes", "64K", "--losses", "1,3", suite="rd")
+        cls.result = bench("--repetitions", "1", "--seconds", "0.1", "--json", "--sizes", "64K", "--losses", "1,3", suite="rd")
         cls.report = json.loads(cls.result.stdout) if cls.result.stdout else {}
         cls.cases = {case["name"]: case for case in cls.report.get("cases", [])}
 
@@ -58,7 +58,8 @@ class RdTest(unittest.TestCase):
         self.assertEqual([target["id"] for target in self.report["targets"]], TARGETS)
 
     def test_delays(self):
-        result = bench("--quick", "--json", "--sizes", "64K", "--losses", "1", "--delays", "0.1,10", "--only", "r*ms*", suite="rd")
+        result = bench("--repetitions", "1", "--seconds", "0.1", "--json", "--sizes", "64K", "--losses", "1", "--delays", "0.1,10", "--only", "r*ms*",
+                       suite="rd")
         self.assertEqual(result.returncode, 0, result.stderr)
         cases = {case["name"]: case for case in json.loads(result.stdout)["cases"]}
         for name in ("rc-udp/64K/delay-0.1ms", "rd/64K/delay-10ms", "rd/64K/delay-10ms/loss-1%"):

@@ -21,7 +21,7 @@ def sdp(*arguments):
 class SdpTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.result = sdp("--quick", "--json", "--sizes", "64K", "--connections", "1,3", "--only", "*/64K/*,*-ping-pong/1K")
+        cls.result = sdp("--repetitions", "1", "--seconds", "0.1", "--json", "--sizes", "64K", "--connections", "1,3", "--only", "*/64K/*,*-ping-pong/1K")
         cls.report = json.loads(cls.result.stdout) if cls.result.stdout else {}
         cls.cases = {case["name"]: case for case in cls.report.get("cases", [])}
 
