@@ -91,8 +91,7 @@ class SentLog {
 
   // --- what the peer says
   // Calls gone(const SentDatagram&), which appends nothing, for each that it has for the first
-  // time. `newest`: sent last of
-  // these, for the round trip; nothing where that is not known.
+  // time. `newest`: sent last of these, for the round trip; nothing where that is not known.
   struct Outcome {
     uint32_t acknowledged = 0;  // datagrams
     std::optional<Time> newest_sent;
@@ -148,7 +147,8 @@ class SentLog {
   bool is_lent(const SentDatagram& d) const { return !kept_->lent.empty() && d.train == train_; }
   void give_back(SentDatagram& d);
   template <class F>
-  void take(SentDatagram& d, Duration least_round_trip, Time now, Outcome& outcome, F&& gone);
+  void take(SentDatagram& d, bool newest_there, Duration least_round_trip, Time now,
+            Outcome& outcome, F&& gone);
   void pop_front();
 
   Csn front_;
@@ -167,20 +167,22 @@ class SentLog {
 // --- templates
 
 template <class F>
-void SentLog::take(SentDatagram& d, Duration least_round_trip, Time now, Outcome& outcome,
-                   F&& gone) {
+void SentLog::take(SentDatagram& d, bool newest_there, Duration least_round_trip, Time now,
+                   Outcome& outcome, F&& gone) {
   using State = SentDatagram::State;
   if (d.state == State::acknowledged || d.state == State::waiting) return;
   if (d.state == State::under_way) in_flight_ -= d.weight();
   d.state = State::acknowledged;
   ++outcome.acknowledged;
   // Which of its copies came is not known. One that was sent less than the least round trip ago is
-  // still on its way (RFC 8985 6.2 step 2; Karn).
+  // still on its way (RFC 8985 6.2 step 2; Karn). Nor was it the last copy if something else came
+  // after it: a peer that stood still for a while reads the first copies, and would make all lost
+  // that was sent before a probe.
   if (!d.repeated) {
     if (!outcome.newest_sent || *outcome.newest_sent < d.sent) outcome.newest_sent = d.sent;
-    newest_ = d.order > newest_ ? d.order : newest_;
+    newest_ = std::max(newest_, d.order);
   } else {
-    if (now - d.sent >= least_round_trip) newest_ = d.order > newest_ ? d.order : newest_;
+    if (newest_there && now - d.sent >= least_round_trip) newest_ = std::max(newest_, d.order);
     outcome.newest_repeated = std::max(outcome.newest_repeated, std::optional{d.sent});
   }
   gone(static_cast<const SentDatagram&>(d));
@@ -199,7 +201,7 @@ SentLog::Outcome SentLog::acknowledge(const wire::WdpAck& ack, Duration least_ro
     return outcome;
   }
   for (int32_t i = 0; i < passed; ++i) {
-    take(kept_->log.front(), least_round_trip, now, outcome, gone);
+    take(kept_->log.front(), front_ == ack.trigger, least_round_trip, now, outcome, gone);
     pop_front();
   }
   for (uint32_t w = 0; w < ack.words; ++w) {
@@ -211,7 +213,8 @@ SentLog::Outcome SentLog::acknowledge(const wire::WdpAck& ack, Duration least_ro
         outcome.impossible = true;
         return outcome;
       }
-      take(kept_->log[at], least_round_trip, now, outcome, gone);
+      const bool newest_there = front_ + static_cast<uint32_t>(at) == ack.trigger;
+      take(kept_->log[at], newest_there, least_round_trip, now, outcome, gone);
     }
   }
   return outcome;

@@ -197,6 +197,49 @@ TEST_F(SentLogTest, CopiesTellNothing) {
   EXPECT_TRUE(lost.empty()) << "1 was sent before the copy, but it is the first that came";
 }
 
+// A peer that stood still is probed, and then reads what was there before the probe's copy.
+TEST_F(SentLogTest, ACopyIsNotTheNewestWhereSomethingElseCameLast) {
+  append(8);
+  send(8);
+  now = now + 20ms;
+  log.transmitted(log.oldest().csn, now);
+  now = now + 1ms;
+  wire::WdpAck some = ack(4);
+  some.trigger = Csn{3};
+  EXPECT_EQ(hear(some).acknowledged, 4U);
+  look();
+  EXPECT_TRUE(lost.empty()) << "4 to 7 wait to be read";
+  some = ack(8);
+  some.trigger = Csn{7};
+  hear(some);
+  look();
+  EXPECT_TRUE(lost.empty());
+}
+
+// What came last is that copy: all that was sent before it has come, or is lost.
+TEST_F(SentLogTest, ACopyThatCameLastIsTheNewest) {
+  append(4);
+  send(4);
+  now = now + 20ms;
+  log.transmitted(log.oldest().csn, now);
+  now = now + 1ms;
+  wire::WdpAck some = ack(1);
+  some.trigger = Csn{0};
+  EXPECT_EQ(hear(some).acknowledged, 1U);
+  look();
+  EXPECT_EQ(lost, (std::vector<uint64_t>{1, 2, 3}));
+  // The same of those that SACK names.
+  lost.clear();
+  log.transmitted(log.next_lost().csn, now);
+  log.transmitted(log.next_lost().csn, now);
+  now = now + 2ms;
+  some = ack(1, {2});
+  some.trigger = Csn{2};
+  hear(some);
+  look();
+  EXPECT_EQ(lost, (std::vector<uint64_t>{1})) << "2 was sent after it";
+}
+
 TEST_F(SentLogTest, TheNewestTellsTheRoundTrip) {
   append(2);
   send(1);
