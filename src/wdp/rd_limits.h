@@ -10,11 +10,11 @@ inline constexpr uint32_t kCsnWindow = 4096;
 // What a datagram takes in a socket's buffer besides its bytes, in all sums that a window limits.
 inline constexpr size_t kDatagramOverhead = 256;
 // spec/wdp-rd 4.4: bytes that a receiver keeps for queue pairs that have no receive.
-inline constexpr size_t kChannelHold = size_t{1} << 20;
+inline constexpr size_t kChannelHold = size_t{2} << 20;
 // The same of channels that have ended, all of a socket's together.
 inline constexpr size_t kMostLeft = size_t{32} << 20;
 // Bytes that a sender keeps: what is under way, and what waits for a window.
-inline constexpr size_t kChannelStore = size_t{2} << 20;
+inline constexpr size_t kChannelStore = size_t{3} << 20;
 
 // spec/wdp-rd 4.5: windows on long paths. The largest one; what all of a socket have together
 // beyond what each may keep at any time; from which round trip on they grow, for what is faster

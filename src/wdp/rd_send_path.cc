@@ -221,9 +221,7 @@ void RdSendPath::heed_marks(uint32_t marked, Time newest_sent, Time now) {
 void RdSendPath::size_store() {
   if (idle()) return extra_.release();
   const size_t under_way = std::min({peer_window_, congestion_->window(), kLongestWindow});
-  if (under_way + kChannelHold > kChannelStore) {
-    extra_.grow_to(under_way + kChannelHold - kChannelStore);
-  }
+  if (under_way > kChannelHold) extra_.grow_to(under_way - kChannelHold);
 }
 
 bool RdSendPath::find_lost(Time now) {

@@ -165,11 +165,11 @@ TEST(RdWindow, WhatIsKeptHasTheSameBound) {
     r.skip();
     size_t of_one = 0;
     while (r.hear(now)) of_one += kBytes;
-    EXPECT_GT(of_one, 2 * kMiB - 2 * kBytes);
+    EXPECT_GT(of_one, 2 * kChannelHold - 2 * kBytes);
     EXPECT_GE(of_one, r.path.most());
     kept += of_one;
   }
-  EXPECT_LE(kept, kPeers * 2 * kMiB + kSocketExtra);
+  EXPECT_LE(kept, kPeers * 2 * kChannelHold + kSocketExtra);
 }
 
 }  // namespace
