@@ -1,5 +1,7 @@
 #include "abi/ibverbs/cq.h"
 
+#include <algorithm>
+#include <bit>
 #include <memory>
 #include <new>
 #include <span>
@@ -21,6 +23,12 @@ bool entries_fit(int64_t entries) {
   return entries >= 1 && entries <= static_cast<int64_t>(device::kMaxCqe);
 }
 
+// Adapters have room for a power of two less one, and say so in `cqe`. Programs have come to rely
+// on it: on one queue of 128 for the 255 completions that two queue pairs of 128 requests leave.
+uint32_t room_for(int64_t entries) {
+  return std::min(std::bit_ceil(static_cast<uint32_t>(entries) + 1) - 1, device::kMaxCqe);
+}
+
 }  // namespace
 
 AbiCq* create_cq(ibv_context* context, int64_t entries, void* cq_context, ibv_comp_channel* channel,
@@ -35,13 +43,13 @@ AbiCq* create_cq(ibv_context* context, int64_t entries, void* cq_context, ibv_co
   if (channel != nullptr && channel->context != context) {
     return refuse_object(EINVAL, "completion queue: its channel is of another ibv_context");
   }
-  auto* cq = new AbiCq{c, static_cast<uint32_t>(entries),
-                       channel == nullptr ? nullptr : &object(channel), timestamps};
+  const uint32_t room = room_for(entries);
+  auto* cq = new AbiCq{c, room, channel == nullptr ? nullptr : &object(channel), timestamps};
   cq->context = context;
   cq->channel = channel;
   cq->cq_context = cq_context;
   identify(*cq);
-  cq->cqe = static_cast<int>(entries);
+  cq->cqe = static_cast<int>(room);
   pthread_mutex_init(&cq->mutex, nullptr);
   pthread_cond_init(&cq->cond, nullptr);
   if (channel != nullptr) {
@@ -103,12 +111,12 @@ ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* cq_context,
 int ibv_resize_cq(ibv_cq* cq, int entries) try {
   if (!object(cq->context).alive()) return refuse_dead();
   if (!entries_fit(entries)) return refuse(EINVAL, kEntries, long{entries});
-  const auto resized = object(cq).core.resize(static_cast<uint32_t>(entries));
-  if (!resized.ok()) {
-    return refuse(EINVAL, "completion queue: more than %d completions are in it; poll it first",
-                  entries);
+  const uint32_t room = room_for(entries);
+  if (!object(cq).core.resize(room).ok()) {
+    return refuse(EINVAL, "completion queue: more than %u completions are in it; poll it first",
+                  room);
   }
-  cq->cqe = entries;
+  cq->cqe = static_cast<int>(room);
   return 0;
 } catch (const std::bad_alloc&) {
   return refuse(ENOMEM);

@@ -39,10 +39,19 @@ TEST_F(CqTest, Limits) {
 TEST_F(CqTest, Resize) {
   const Owned<ibv_cq> cq{create(10)};
   EXPECT_EQ(ibv_resize_cq(cq.get(), 20), 0);
-  EXPECT_EQ(cq->cqe, 20);
+  EXPECT_EQ(cq->cqe, 31);
   EXPECT_REFUSED(EINVAL, ibv_resize_cq(cq.get(), 0));
   EXPECT_REFUSED(EINVAL, ibv_resize_cq(cq.get(), INT32_MAX));
-  EXPECT_EQ(cq->cqe, 20);
+  EXPECT_EQ(cq->cqe, 31);
+}
+
+TEST_F(CqTest, RoomIsAPowerOfTwoLessOne) {
+  for (const auto& [asked, room] :
+       {std::pair{1, 1}, {2, 3}, {3, 3}, {4, 7}, {128, 255}, {255, 255}}) {
+    const Owned<ibv_cq> cq{create(asked)};
+    ASSERT_NE(cq, nullptr);
+    EXPECT_EQ(cq->cqe, room) << asked;
+  }
 }
 
 TEST_F(CqTest, ChannelsInUseStay) {
@@ -188,8 +197,8 @@ TEST_F(FlushTest, ResizeKeepsWhatIsIn) {
   cq.reset(create(10));
   use(cq.get());
   flush();
-  EXPECT_REFUSED(EINVAL, ibv_resize_cq(cq.get(), 2));
-  EXPECT_EQ(ibv_resize_cq(cq.get(), 3), 0);
+  EXPECT_REFUSED(EINVAL, ibv_resize_cq(cq.get(), 1));
+  EXPECT_EQ(ibv_resize_cq(cq.get(), 2), 0);
   EXPECT_EQ(next_completion(cq.get()).wr_id, 1U);
 }
 
@@ -332,8 +341,16 @@ TEST_F(FlushTest, CompletionsGoWithTheQueuePair) {
   EXPECT_EQ(ibv_poll_cq(cq.get(), 1, &wc), 0);
 }
 
-TEST_F(FlushTest, OverrunIsAnEvent) {
+TEST_F(FlushTest, AllOfTheRoomCanBeUsed) {
   cq.reset(create(2));
+  use(cq.get());
+  flush();
+  ibv_wc wc[4];
+  EXPECT_EQ(ibv_poll_cq(cq.get(), 4, wc), 3);
+}
+
+TEST_F(FlushTest, OverrunIsAnEvent) {
+  cq.reset(create(1));
   use(cq.get());
   flush();
   ibv_async_event event{};
