@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "work/faults.h"
 #include "work/pieces.h"
 
 namespace weft::rdmap {
@@ -13,21 +12,6 @@ using wire::Opcode;
 using wire::Refusal;
 
 namespace {
-
-// RFC 5040 section 4.1, RFC 7306 section 4: which untagged queue carries which message.
-QueueNumber queue_of(Opcode op) {
-  switch (op) {
-    case Opcode::read_request:
-    case Opcode::atomic_request:
-      return kReadRequestQueue;
-    case Opcode::terminate:
-      return kTerminateQueue;
-    case Opcode::atomic_response:
-      return kAtomicResponseQueue;
-    default:
-      return kSendQueue;
-  }
-}
 
 size_t request_size(Opcode op) {
   if (op == Opcode::read_request) return wire::ReadRequest::kSize;
@@ -44,27 +28,12 @@ ReceivePath::ReceivePath(work::Consumer& consumer, const StreamConfig& config, S
       inbound_(inbound),
       delivery_(delivery) {}
 
-// RFC 5040 section 7.2: an opcode that is unassigned, not negotiated or in the wrong kind of
-// segment is unexpected.
 Verdict ReceivePath::check(const Segment& s) {
-  const Opcode op = s.control.opcode;
   // A Terminate ends the stream both ways: what stands behind it is not looked at (spec/errors 4).
   if (terminate_) {
     return fail(term::kOperationUnexpectedOpcode.because(Refusal::behind_terminate));
   }
-  if (op > Opcode::delivered) {
-    return fail(term::kOperationUnexpectedOpcode.because(Refusal::unknown_opcode));
-  }
-  if (wire::needs_extension(op) && !config_.mpa.extension) {
-    return fail(term::kOperationUnexpectedOpcode.because(Refusal::opcode_not_negotiated));
-  }
-  if (wire::is_tagged(op) != s.control.tagged) {
-    return fail(term::kOperationUnexpectedOpcode.because(Refusal::opcode_in_wrong_segment));
-  }
-  if (!s.control.tagged && s.qn != queue_of(op)) {
-    return fail(term::kUntaggedInvalidQn.because(Refusal::queue_number));
-  }
-  return Ok{};
+  return check_opcode(s, config_.mpa.extension);
 }
 
 Verdict ReceivePath::open(const Segment& s) {
@@ -97,25 +66,13 @@ Verdict ReceivePath::open(const Segment& s) {
   }
 }
 
-// RFC 5041 section 7.1: STag, bounds and rights are checked for every segment before a byte of it
-// is placed.
+// Messages do not interleave (spec/rdmap 2.2). Of plain peers it is tolerated, as siw does; of a
+// weft peer it would break the count of what is delivered.
 Verdict ReceivePath::open_write(const Segment& s) {
-  // Messages do not interleave (spec/rdmap 2.2). Of plain peers it is tolerated, as siw does; of a
-  // weft peer it would break the count of what is delivered.
   if (message_.active && config_.mpa.extension) {
     return fail(term::kOperationUnexpectedOpcode.because(Refusal::write_inside_send));
   }
-  // RFC 5041 section 5.2: no message is longer than 2^32 - 1 bytes.
-  if (write_length_ + s.payload > UINT32_MAX) {
-    return fail(term::kTaggedBounds.because(Refusal::message_too_long));
-  }
-  // A message of no bytes names no memory: its STag is not looked at (RFC 5041 section 5.2,
-  // spec/rdmap 2.4).
-  if (s.payload == 0) return Ok{};
-  const auto p = consumer_.memory().remote(s.stag, s.to, s.payload, work::Access::remote_write);
-  if (!p.ok()) return fail(write_fault(p.error()));
-  opened_ = *p;
-  return Ok{};
+  return write_.open(consumer_, s);
 }
 
 Verdict ReceivePath::open_read_response(const Segment& s) {
@@ -197,17 +154,8 @@ EarlyArrival& ReceivePath::park(EarlyArrival::Kind kind, const Segment& s) {
 
 Verdict ReceivePath::where(const Segment& s, size_t offset, size_t length, PieceList& places) {
   switch (s.control.opcode) {
-    case Opcode::write: {
-      if (opened_ != nullptr) {
-        places.add(opened_ + offset, length);
-        return Ok{};
-      }
-      const auto p =
-          consumer_.memory().remote(s.stag, s.to + offset, length, work::Access::remote_write);
-      if (!p.ok()) return fail(write_fault(p.error()));
-      places.add(*p, length);
-      return Ok{};
-    }
+    case Opcode::write:
+      return write_.where(consumer_, s, offset, length, places);
     case Opcode::read_response: {
       const OutboundRead& read = *send_path_.reads().oldest();
       // The RTR read wants no bytes, so a response with bytes belongs to a request.
@@ -271,7 +219,7 @@ wire::TermError ReceivePath::lose_sink(const OutboundRead& read) {
 }
 
 wire::TermError ReceivePath::unreachable(const Segment& s) {
-  if (s.control.opcode == Opcode::write) return write_fault(work::MemoryFault::gone);
+  if (s.control.opcode == Opcode::write) return InboundWrite::unreachable();
   if (s.control.opcode == Opcode::read_response) return lose_sink(*send_path_.reads().oldest());
   message_.active = false;
   return lose_receive(*message_.receive).error();

@@ -3,7 +3,7 @@
 //
 // Above 400 lines with its source: each kind of message is a step of placing and a step of
 // delivery, and both ask what is outstanding. The parts with an idea of their own are Delivery,
-// EarlyArrivals, InboundReads and Quote.
+// EarlyArrivals, InboundWrite, InboundReads and Quote.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,9 @@
 #include "rdmap/delivery.h"
 #include "rdmap/early_arrivals.h"
 #include "rdmap/inbound_reads.h"
+#include "rdmap/inbound_write.h"
 #include "rdmap/limits.h"
+#include "rdmap/opcode_rules.h"
 #include "rdmap/quote.h"
 #include "rdmap/send_path.h"
 #include "work/consumer.h"
@@ -49,9 +51,8 @@ class ReceivePath final : public ddp::Ulp {
     early_.trim();
     if (!message_.active) message_.receive.reset();
   }
-  // The place that the last segment was opened for is good until somebody may deregister it: until
-  // the end of the call that brought the segment.
-  void forget_place() { opened_ = nullptr; }
+  // The call that brought the last segment is over: somebody may deregister its place.
+  void forget_place() { write_.forget_place(); }
 
   // What a Terminate quotes of `s`, which is the last segment that came.
   Quote quote(const ddp::Segment& s) const;
@@ -113,9 +114,7 @@ class ReceivePath final : public ddp::Ulp {
   InboundReads& inbound_;
   Delivery& delivery_;
 
-  std::byte* opened_ = nullptr;   // see forget_place()
-  uint64_t write_length_ = 0;     // of the Write that is arriving
-  uint32_t preceding_write_ = 0;  // of the Write right before on the stream, else 0
+  InboundWrite write_;
   Message message_;
   EarlyArrivals early_;
   std::array<std::byte, kControlSize> control_{};

@@ -52,11 +52,11 @@ Verdict ReceivePath::deliver(const Segment& s) {
 }
 
 Verdict ReceivePath::deliver_write(const Segment& s) {
-  write_length_ += s.payload;
+  write_.placed(s.payload);
   counters().received(Kind::write, s.payload);
   if (!s.control.last) return Ok{};
   counters().received(Kind::write);
-  preceding_write_ = static_cast<uint32_t>(std::exchange(write_length_, 0));
+  write_.complete();
   if (early_.empty()) {
     delivery_.accepted(s.control.ack_wanted);
   } else {
@@ -76,7 +76,7 @@ Verdict ReceivePath::deliver_read_response(const Segment& s) {
 }
 
 Verdict ReceivePath::deliver_send(const Segment& s) {
-  preceding_write_ = 0;
+  write_.forget_preceding();
   message_.placed += s.payload;
   counters().received(Kind::send, s.payload);
   if (!s.control.last) return Ok{};
@@ -111,7 +111,7 @@ Verdict ReceivePath::complete_send(const Segment& s, const work::Receive& r, uin
 }
 
 Verdict ReceivePath::deliver_immediate(const Segment& s) {
-  const uint32_t length = std::exchange(preceding_write_, 0);
+  const uint32_t length = write_.take_preceding();
   const Bytes payload = Bytes{control_}.first(wire::Immediate::kSize);
   work::Receive r;
   if (early_.empty() && consumer_.take_receive(r)) {
@@ -141,7 +141,7 @@ void ReceivePath::complete_immediate(const Segment& s, const work::Receive& r, B
 }
 
 Verdict ReceivePath::deliver_request(const Segment& s) {
-  preceding_write_ = 0;
+  write_.forget_preceding();
   const bool atomic = s.control.opcode == Opcode::atomic_request;
   counters().received(atomic ? Kind::atomic : Kind::read);
   const Bytes payload = Bytes{control_}.first(s.payload);
