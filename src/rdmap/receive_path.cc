@@ -24,9 +24,9 @@ ReceivePath::ReceivePath(work::Consumer& consumer, const StreamConfig& config, S
                          InboundReads& inbound, Delivery& delivery)
     : consumer_(consumer),
       config_(config),
-      send_path_(send_path),
       inbound_(inbound),
-      delivery_(delivery) {}
+      delivery_(delivery),
+      responses_(send_path) {}
 
 Verdict ReceivePath::check(const Segment& s) {
   // A Terminate ends the stream both ways: what stands behind it is not looked at (spec/errors 4).
@@ -41,12 +41,9 @@ Verdict ReceivePath::open(const Segment& s) {
     case Opcode::write:
       return open_write(s);
     case Opcode::read_response:
-      return open_read_response(s);
+      return responses_.open_read(s);
     case Opcode::delivered:
-      if (s.payload != 0 || !s.control.last) {
-        return fail(term::kTaggedBounds.because(Refusal::delivered_malformed));
-      }
-      return Ok{};
+      return InboundResponses::open_report(s);
     case Opcode::read_request:
       return open_control(s, wire::ReadRequest::kSize);
     case Opcode::atomic_request:
@@ -73,18 +70,6 @@ Verdict ReceivePath::open_write(const Segment& s) {
     return fail(term::kOperationUnexpectedOpcode.because(Refusal::write_inside_send));
   }
   return write_.open(consumer_, s);
-}
-
-Verdict ReceivePath::open_read_response(const Segment& s) {
-  const OutboundRead* read = send_path_.reads().oldest();
-  if (read == nullptr || read->atomic || read->sink != s.stag) {
-    return fail(term::kTaggedInvalidStag.because(Refusal::read_response_unasked));
-  }
-  if (s.to.value() != read->received || s.payload > read->length - read->received ||
-      s.control.last != (s.payload == read->length - read->received)) {
-    return fail(term::kTaggedBounds.because(Refusal::read_response_misfit));
-  }
-  return Ok{};
 }
 
 Verdict ReceivePath::open_control(const Segment& s, size_t size) {
@@ -156,18 +141,8 @@ Verdict ReceivePath::where(const Segment& s, size_t offset, size_t length, Piece
   switch (s.control.opcode) {
     case Opcode::write:
       return write_.where(consumer_, s, offset, length, places);
-    case Opcode::read_response: {
-      const OutboundRead& read = *send_path_.reads().oldest();
-      // The RTR read wants no bytes, so a response with bytes belongs to a request.
-      const work::SendWqe& w = consumer_.send_queue().at(read.request);
-      if (!send_path_
-               .local_pieces(w, read.received + static_cast<uint32_t>(offset),
-                             static_cast<uint32_t>(length), work::Access::local_write, places)
-               .ok()) {
-        return fail(lose_sink(read));
-      }
-      return Ok{};
-    }
+    case Opcode::read_response:
+      return responses_.where_read(offset, length, places);
     default:
       break;
   }
@@ -212,15 +187,9 @@ Quote ReceivePath::quote_waiting() const {
   return {.segment = &a.first, .request = a.data};
 }
 
-// The request that wanted these bytes.
-wire::TermError ReceivePath::lose_sink(const OutboundRead& read) {
-  send_path_.blame(read.request, work::Status::local_protection);
-  return term::kLocalCatastrophic.because(Refusal::own_sink_memory);
-}
-
 wire::TermError ReceivePath::unreachable(const Segment& s) {
   if (s.control.opcode == Opcode::write) return InboundWrite::unreachable();
-  if (s.control.opcode == Opcode::read_response) return lose_sink(*send_path_.reads().oldest());
+  if (s.control.opcode == Opcode::read_response) return responses_.unreachable();
   message_.active = false;
   return lose_receive(*message_.receive).error();
 }

@@ -3,7 +3,7 @@
 //
 // Above 400 lines with its source: each kind of message is a step of placing and a step of
 // delivery, and both ask what is outstanding. The parts with an idea of their own are Delivery,
-// EarlyArrivals, InboundWrite, InboundReads and Quote.
+// EarlyArrivals, InboundWrite, InboundReads, InboundResponses and Quote.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,11 @@
 #include "rdmap/delivery.h"
 #include "rdmap/early_arrivals.h"
 #include "rdmap/inbound_reads.h"
+#include "rdmap/inbound_responses.h"
 #include "rdmap/inbound_write.h"
 #include "rdmap/limits.h"
 #include "rdmap/opcode_rules.h"
 #include "rdmap/quote.h"
-#include "rdmap/send_path.h"
 #include "work/consumer.h"
 
 namespace weft::rdmap {
@@ -64,13 +64,8 @@ class ReceivePath final : public ddp::Ulp {
 
   // What came in the last Terminate; nullptr until one did.
   const wire::Terminate* terminate() const { return terminate_.get(); }
-  // The last opcode 14, for the stream to act on. No longer than what was sent.
-  struct DeliveredReport {
-    uint64_t run;
-    std::optional<uint8_t>
-        waits_with_timer;  // min_rnr_timer code where a message waits for a receive
-  };
-  std::optional<DeliveredReport> take_report() { return std::exchange(report_, std::nullopt); }
+  // See InboundResponses::take_report().
+  std::optional<DeliveredReport> take_report() { return responses_.take_report(); }
 
  private:
   struct Message {  // the untagged message on queue 0 that is arriving
@@ -83,19 +78,15 @@ class ReceivePath final : public ddp::Ulp {
   static constexpr size_t kControlSize = wire::Terminate::kMaxSize;
 
   Verdict open_write(const ddp::Segment& s);
-  Verdict open_read_response(const ddp::Segment& s);
   Verdict open_send(const ddp::Segment& s);
   Verdict open_control(const ddp::Segment& s, size_t size);
   Verdict receive_pieces(const work::Receive& r, uint64_t offset, size_t length, PieceList& places);
   Verdict lose_receive(const work::Receive& r);
-  wire::TermError lose_sink(const OutboundRead& read);
 
   Verdict deliver_write(const ddp::Segment& s);
-  Verdict deliver_read_response(const ddp::Segment& s);
   Verdict deliver_send(const ddp::Segment& s);
   Verdict deliver_immediate(const ddp::Segment& s);
   Verdict deliver_request(const ddp::Segment& s);
-  Verdict deliver_atomic_response();
 
   Verdict complete_send(const ddp::Segment& s, const work::Receive& r, uint64_t length);
   void complete_immediate(const ddp::Segment& s, const work::Receive& r, Bytes payload,
@@ -110,17 +101,16 @@ class ReceivePath final : public ddp::Ulp {
 
   work::Consumer& consumer_;
   const StreamConfig& config_;
-  SendPath& send_path_;
   InboundReads& inbound_;
   Delivery& delivery_;
 
+  InboundResponses responses_;
   InboundWrite write_;
   Message message_;
   EarlyArrivals early_;
   std::array<std::byte, kControlSize> control_{};
   bool own_fault_ = false;
   std::unique_ptr<wire::Terminate> terminate_;
-  std::optional<DeliveredReport> report_;
 };
 
 }  // namespace weft::rdmap

@@ -20,7 +20,9 @@ Verdict ReceivePath::deliver(const Segment& s) {
     case Opcode::write:
       return deliver_write(s);
     case Opcode::read_response:
-      return deliver_read_response(s);
+      counters().received(Kind::read, s.payload);
+      responses_.read_placed(s);
+      return Ok{};
     case Opcode::immediate:
     case Opcode::immediate_se:
       return deliver_immediate(s);
@@ -28,24 +30,13 @@ Verdict ReceivePath::deliver(const Segment& s) {
     case Opcode::atomic_request:
       return deliver_request(s);
     case Opcode::atomic_response:
-      return deliver_atomic_response();
+      return responses_.deliver_atomic(control_.data());
     case Opcode::terminate:
       terminate_ = std::make_unique<wire::Terminate>(
           wire::Terminate::parse(Bytes{control_}.first(s.payload), config_.mpa.extension, true));
       return Ok{};
-    case Opcode::delivered: {
-      const uint32_t stag = s.stag.value();
-      // More than was ever sent: the two sides count differently, and no completion could be
-      // trusted.
-      if (s.to.value() > send_path_.messages()) {
-        return fail(term::kOperationCatastrophicStream.because(Refusal::delivered_beyond_sent));
-      }
-      report_ = DeliveredReport{.run = std::max(s.to.value(), report_ ? report_->run : 0)};
-      if ((stag & wire::kDeliveredWaiting) != 0) {
-        report_->waits_with_timer = static_cast<uint8_t>(stag & 31);
-      }
-      return Ok{};
-    }
+    case Opcode::delivered:
+      return responses_.deliver_report(s);
     default:
       return deliver_send(s);
   }
@@ -64,14 +55,6 @@ Verdict ReceivePath::deliver_write(const Segment& s) {
     ++early_.back().followers;
     early_.back().followers_ack_wanted |= s.control.ack_wanted;
   }
-  return Ok{};
-}
-
-Verdict ReceivePath::deliver_read_response(const Segment& s) {
-  OutboundRead& read = *send_path_.reads().oldest();
-  read.received += s.payload;
-  counters().received(Kind::read, s.payload);
-  if (s.control.last) send_path_.answered();
   return Ok{};
 }
 
@@ -162,26 +145,6 @@ Verdict ReceivePath::deliver_request(const Segment& s) {
   a.complete = true;
   a.ack_wanted = s.control.ack_wanted;
   std::copy(payload.begin(), payload.end(), early_.extend(payload.size()));
-  return Ok{};
-}
-
-Verdict ReceivePath::deliver_atomic_response() {
-  const auto response = wire::AtomicResponse::parse(control_.data());
-  OutboundRead* read = send_path_.reads().oldest();
-  if (read == nullptr || !read->atomic || read->request_id != response.request_id) {
-    return fail(term::kOperationUnspecified.because(Refusal::atomic_response_unasked));
-  }
-  const work::SendWqe& w = consumer_.send_queue().at(read->request);
-  PieceList places;
-  if (!send_path_.local_pieces(w, 0, work::kAtomicBytes, work::Access::local_write, places).ok()) {
-    return fail(lose_sink(*read));
-  }
-  const auto* from = reinterpret_cast<const std::byte*>(&response.original);
-  for (const IoVec& piece : places.pieces()) {
-    if (!copy_guarded(piece.iov_base, from, piece.iov_len)) return fail(lose_sink(*read));
-    from += piece.iov_len;
-  }
-  send_path_.answered();
   return Ok{};
 }
 

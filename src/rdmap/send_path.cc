@@ -184,6 +184,11 @@ Result<Ok, work::MemoryFault> SendPath::local_pieces(const work::SendWqe& w, uin
   return work::local_pieces(requests_.memory(), w, offset, length, need, out);
 }
 
+Result<Ok, work::MemoryFault> SendPath::sink_pieces(const OutboundRead& read, uint32_t offset,
+                                                    uint32_t length, PieceList& out) {
+  return local_pieces(queue_.at(read.request), offset, length, work::Access::local_write, out);
+}
+
 void SendPath::llp_took_all() {
   llp_took_ = next_;
   if (!coverage_.awaited()) complete();

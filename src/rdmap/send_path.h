@@ -60,9 +60,10 @@ class SendPath {
   OutboundReads& reads() { return requests_.reads(); }
   // The response to the oldest read or atomic is placed.
   void answered();
-  // Pieces of local memory where bytes [offset, offset + length) of a request's payload live.
-  Result<Ok, work::MemoryFault> local_pieces(const work::SendWqe& wqe, uint32_t offset,
-                                             uint32_t length, work::Access need, PieceList& out);
+  // Where bytes [offset, offset + length) of the response to a read or atomic belong. Not of the
+  // RTR read.
+  Result<Ok, work::MemoryFault> sink_pieces(const OutboundRead& read, uint32_t offset,
+                                            uint32_t length, PieceList& out);
   // Completes what can be, from the head of the queue.
   void complete();
 
@@ -104,6 +105,8 @@ class SendPath {
   work::Status acceptable(const work::SendWqe& w);
   // The same of a request whose payload is a list. A call of its own, for most have none.
   [[gnu::noinline]] work::Status find_pieces(const work::SendWqe& w, work::Access need);
+  Result<Ok, work::MemoryFault> local_pieces(const work::SendWqe& wqe, uint32_t offset,
+                                             uint32_t length, work::Access need, PieceList& out);
   void poison(work::Status status);
   void lose_source(work::SendWqe& w);
   bool covers(const work::SendWqe& w, uint64_t index) const;
