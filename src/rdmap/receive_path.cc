@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
-#include "work/pieces.h"
-
 namespace weft::rdmap {
 
 namespace term = wire::term;
 using ddp::Segment;
+using stats::Kind;
 using wire::Opcode;
 using wire::Refusal;
 
@@ -22,11 +21,11 @@ size_t request_size(Opcode op) {
 
 ReceivePath::ReceivePath(work::Consumer& consumer, const StreamConfig& config, SendPath& send_path,
                          InboundReads& inbound, Delivery& delivery)
-    : consumer_(consumer),
-      config_(config),
+    : config_(config),
       inbound_(inbound),
       delivery_(delivery),
-      responses_(send_path) {}
+      responses_(send_path),
+      sends_(consumer) {}
 
 Verdict ReceivePath::check(const Segment& s) {
   // A Terminate ends the stream both ways: what stands behind it is not looked at (spec/errors 4).
@@ -66,16 +65,16 @@ Verdict ReceivePath::open(const Segment& s) {
 // Messages do not interleave (spec/rdmap 2.2). Of plain peers it is tolerated, as siw does; of a
 // weft peer it would break the count of what is delivered.
 Verdict ReceivePath::open_write(const Segment& s) {
-  if (message_.active && config_.mpa.extension) {
+  if (sends_.arriving() && config_.mpa.extension) {
     return fail(term::kOperationUnexpectedOpcode.because(Refusal::write_inside_send));
   }
-  return write_.open(consumer_, s);
+  return write_.open(sends_.consumer(), s);
 }
 
 Verdict ReceivePath::open_control(const Segment& s, size_t size) {
   // Nothing untagged may stand inside a Send (spec/rdmap 2.2); it would have to be parked behind a
   // message without end.
-  if (message_.active && s.qn != kAtomicResponseQueue) {
+  if (sends_.arriving() && s.qn != kAtomicResponseQueue) {
     return fail(term::kOperationUnexpectedOpcode.because(Refusal::request_inside_send));
   }
   if (s.mo.value() != 0 || !s.control.last || s.payload != size) {
@@ -85,47 +84,26 @@ Verdict ReceivePath::open_control(const Segment& s, size_t size) {
 }
 
 Verdict ReceivePath::open_send(const Segment& s) {
-  if (!message_.active) {
-    if (message_.receive == nullptr) message_.receive = std::make_unique<work::Receive>();
-    message_.early = !early_.empty() || !consumer_.take_receive(*message_.receive);
-    message_.active = true;
-    message_.opcode = s.control.opcode;
-    message_.placed = 0;
-    if (message_.early) park(EarlyArrival::Kind::send, s);
+  if (!sends_.arriving()) {
+    sends_.begin(s.control.opcode, early_.empty());
+    if (sends_.early()) park(EarlyArrival::Kind::send, s);
   }
-  if (s.control.opcode != message_.opcode) {
-    return fail(term::kOperationUnexpectedOpcode.because(Refusal::opcode_changed));
+  if (Verdict v = sends_.open(s); !v.ok() || !sends_.early()) return v;
+  // A weft peer keeps to the credit, but for one message that is larger (spec/rdmap 4.6).
+  if (config_.mpa.extension && early_full() && early_.size() > 1) {
+    return fail(term::kUntaggedNoBuffer.because(Refusal::credit_exceeded));
   }
-  if (message_.early) {
-    // A weft peer keeps to the credit, but for one message that is larger (spec/rdmap 4.6).
-    if (config_.mpa.extension && early_full() && early_.size() > 1) {
-      return fail(term::kUntaggedNoBuffer.because(Refusal::credit_exceeded));
-    }
-    // No request of a program is longer.
-    if (early_.back().data.size() + s.payload > work::kMostMessage) {
-      return fail(term::kUntaggedTooLong.because(Refusal::message_too_long));
-    }
-    early_.extend(s.payload);
-    return Ok{};
+  // No request of a program is longer.
+  if (early_.back().data.size() + s.payload > work::kMostMessage) {
+    return fail(term::kUntaggedTooLong.because(Refusal::message_too_long));
   }
-  // RFC 5041 section 7.1: a message longer than its buffer.
-  if (message_.placed + s.payload > message_.receive->length) {
-    message_.active = false;
-    return fail_receive(*message_.receive, work::Status::local_length,
-                        term::kUntaggedTooLong.because(Refusal::receive_too_short));
-  }
+  early_.extend(s.payload);
   return Ok{};
 }
 
 bool ReceivePath::early_full() const {
   return early_.bytes() >= 2 * kSendCredit || early_.full() ||
          (!config_.mpa.extension && early_.bytes() >= kSendCredit);
-}
-
-Verdict ReceivePath::fail_receive(const work::Receive& r, work::Status status,
-                                  wire::TermError error) {
-  consumer_.receive_done(r, status, work::Arrival{});
-  return fail(error);
 }
 
 EarlyArrival& ReceivePath::park(EarlyArrival::Kind kind, const Segment& s) {
@@ -140,7 +118,7 @@ EarlyArrival& ReceivePath::park(EarlyArrival::Kind kind, const Segment& s) {
 Verdict ReceivePath::where(const Segment& s, size_t offset, size_t length, PieceList& places) {
   switch (s.control.opcode) {
     case Opcode::write:
-      return write_.where(consumer_, s, offset, length, places);
+      return write_.where(sends_.consumer(), s, offset, length, places);
     case Opcode::read_response:
       return responses_.where_read(offset, length, places);
     default:
@@ -150,28 +128,150 @@ Verdict ReceivePath::where(const Segment& s, size_t offset, size_t length, Piece
     places.add(control_.data() + offset, length);
     return Ok{};
   }
-  if (message_.early) {
-    auto& data = early_.back().data;
-    places.add(data.data() + message_.placed + offset, length);
+  if (!sends_.early()) return sends_.where(offset, length, places);
+  places.add(early_.back().data.data() + sends_.bytes_before() + offset, length);
+  return Ok{};
+}
+
+Verdict ReceivePath::deliver(const Segment& s) {
+  switch (s.control.opcode) {
+    case Opcode::write:
+      return deliver_write(s);
+    case Opcode::read_response:
+      counters().received(Kind::read, s.payload);
+      responses_.read_placed(s);
+      return Ok{};
+    case Opcode::immediate:
+    case Opcode::immediate_se:
+      return deliver_immediate(s);
+    case Opcode::read_request:
+    case Opcode::atomic_request:
+      return deliver_request(s);
+    case Opcode::atomic_response:
+      return responses_.deliver_atomic(control_.data());
+    case Opcode::terminate:
+      terminate_ = std::make_unique<wire::Terminate>(
+          wire::Terminate::parse(Bytes{control_}.first(s.payload), config_.mpa.extension, true));
+      return Ok{};
+    case Opcode::delivered:
+      return responses_.deliver_report(s);
+    default:
+      return deliver_send(s);
+  }
+}
+
+Verdict ReceivePath::deliver_write(const Segment& s) {
+  write_.placed(s.payload);
+  counters().received(Kind::write, s.payload);
+  if (!s.control.last) return Ok{};
+  counters().received(Kind::write);
+  write_.complete();
+  if (early_.empty()) {
+    delivery_.accepted(s.control.ack_wanted);
+  } else {
+    // Placed, but not covered while a message before it waits.
+    ++early_.back().followers;
+    early_.back().followers_ack_wanted |= s.control.ack_wanted;
+  }
+  return Ok{};
+}
+
+Verdict ReceivePath::deliver_send(const Segment& s) {
+  write_.forget_preceding();
+  sends_.placed(s);
+  counters().received(Kind::send, s.payload);
+  if (!s.control.last) return Ok{};
+  counters().received(Kind::send);
+  if (sends_.early()) {
+    early_.back().complete = true;
+    early_.back().ack_wanted = s.control.ack_wanted;
     return Ok{};
   }
-  Verdict v = receive_pieces(*message_.receive, message_.placed + offset, length, places);
-  if (!v.ok()) message_.active = false;
-  return v;
+  if (Verdict v = sends_.deliver(s); !v.ok()) return v;
+  delivery_.accepted(s.control.ack_wanted);
+  return Ok{};
 }
 
-Verdict ReceivePath::receive_pieces(const work::Receive& r, uint64_t offset, size_t length,
-                                    PieceList& places) {
-  if (work::receive_pieces(consumer_.memory(), r, offset, length, places).ok()) return Ok{};
-  return lose_receive(r);
+Verdict ReceivePath::deliver_immediate(const Segment& s) {
+  const uint32_t length = write_.take_preceding();
+  const Bytes payload = Bytes{control_}.first(wire::Immediate::kSize);
+  work::Receive r;
+  if (early_.empty() && sends_.take(r)) {
+    sends_.complete_immediate(s, r, payload, length);
+    delivery_.accepted(s.control.ack_wanted);
+    return Ok{};
+  }
+  if (early_.full() && config_.mpa.extension) {
+    return fail(term::kUntaggedNoBuffer.because(Refusal::credit_exceeded));
+  }
+  EarlyArrival& a = park(EarlyArrival::Kind::immediate, s);
+  a.complete = true;
+  a.ack_wanted = s.control.ack_wanted;
+  a.write_length = length;
+  std::copy(payload.begin(), payload.end(), early_.extend(payload.size()));
+  return Ok{};
 }
 
-// Our own program's fault, but the peer's request is what fails: it sees a remote operation error,
-// as on InfiniBand.
-Verdict ReceivePath::lose_receive(const work::Receive& r) {
-  own_fault_ = true;
-  return fail_receive(r, work::Status::local_protection,
-                      term::kOperationCatastrophicStream.because(Refusal::own_receive_memory));
+Verdict ReceivePath::deliver_request(const Segment& s) {
+  write_.forget_preceding();
+  const bool atomic = s.control.opcode == Opcode::atomic_request;
+  counters().received(atomic ? Kind::atomic : Kind::read);
+  const Bytes payload = Bytes{control_}.first(s.payload);
+  if (early_.empty()) {
+    work::Memory& memory = sends_.consumer().memory();
+    const Verdict v = atomic ? inbound_.accept_atomic(memory, payload)
+                             : inbound_.accept_read(memory, s.header_bytes(), payload);
+    if (!v.ok()) return v;
+    delivery_.accepted(s.control.ack_wanted);
+    return Ok{};
+  }
+  // Those that wait count against the IRD like those that are being answered.
+  if (inbound_.size() + early_.requests() >= inbound_.capacity()) {
+    return fail(term::kOperationCatastrophicStream.because(Refusal::reads_beyond_ird));
+  }
+  EarlyArrival& a =
+      park(atomic ? EarlyArrival::Kind::atomic_request : EarlyArrival::Kind::read_request, s);
+  a.complete = true;
+  a.ack_wanted = s.control.ack_wanted;
+  std::copy(payload.begin(), payload.end(), early_.extend(payload.size()));
+  return Ok{};
+}
+
+Result<bool, wire::TermError> ReceivePath::receives_posted() {
+  bool moved = false;
+  while (!early_.empty()) {
+    EarlyArrival& a = early_.front();
+    work::Receive r;
+    const bool takes_receive =
+        a.kind == EarlyArrival::Kind::send || a.kind == EarlyArrival::Kind::immediate;
+    if (takes_receive && !sends_.take(r)) break;
+    if (Verdict v = accept_early(a, r); !v.ok()) return fail(v.error());
+    moved = true;
+    if (a.complete) {
+      delivery_.accepted(1, a.ack_wanted);
+      delivery_.accepted(a.followers, a.followers_ack_wanted);
+    }
+    // Of one that is not complete the rest goes straight to its place, and it counts when its last
+    // segment is there.
+    early_.pop_front();
+  }
+  if (moved && config_.mpa.extension) delivery_.waiting(!early_.empty());
+  return moved;
+}
+
+Verdict ReceivePath::accept_early(EarlyArrival& a, const work::Receive& r) {
+  switch (a.kind) {
+    case EarlyArrival::Kind::read_request:
+      return inbound_.accept_read(sends_.consumer().memory(), a.first.header_bytes(), a.data);
+    case EarlyArrival::Kind::atomic_request:
+      return inbound_.accept_atomic(sends_.consumer().memory(), a.data);
+    case EarlyArrival::Kind::immediate:
+      sends_.complete_immediate(a.first, r, a.data, a.write_length);
+      return Ok{};
+    case EarlyArrival::Kind::send:
+      break;
+  }
+  return sends_.accept(a, r);
 }
 
 Quote ReceivePath::quote(const Segment& s) const {
@@ -190,13 +290,7 @@ Quote ReceivePath::quote_waiting() const {
 wire::TermError ReceivePath::unreachable(const Segment& s) {
   if (s.control.opcode == Opcode::write) return InboundWrite::unreachable();
   if (s.control.opcode == Opcode::read_response) return responses_.unreachable();
-  message_.active = false;
-  return lose_receive(*message_.receive).error();
-}
-
-std::optional<work::Receive> ReceivePath::abandon_receive() {
-  if (!std::exchange(message_.active, false) || message_.early) return {};
-  return *message_.receive;
+  return sends_.unreachable();
 }
 
 }  // namespace weft::rdmap

@@ -1,22 +1,27 @@
 // The other half of a stream: judges every segment that comes, says where its payload belongs, and
 // delivers messages in order (RFC 5040 sections 5 to 7, spec/rdmap 3.2).
 //
-// Above 400 lines with its source: each kind of message is a step of placing and a step of
-// delivery, and both ask what is outstanding. The parts with an idea of their own are Delivery,
-// EarlyArrivals, InboundWrite, InboundReads, InboundResponses and Quote.
+//   tagged:    Write -------------------------> InboundWrite     the program's memory
+//              Read Response, Delivered ------> InboundResponses requests of ours
+//   untagged:  Atomic Response ---------------> InboundResponses
+//              Send, Immediate ---------------> InboundSends     receives
+//              Read Request, Atomic Request --> InboundReads     what is to be answered
+//              Terminate                                         the stream
+//
+// The lower three wait among the EarlyArrivals while one before them has no receive. What is
+// accepted counts for Delivery.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
-#include <utility>
 
 #include "ddp/segment_receiver.h"
 #include "rdmap/delivery.h"
 #include "rdmap/early_arrivals.h"
 #include "rdmap/inbound_reads.h"
 #include "rdmap/inbound_responses.h"
+#include "rdmap/inbound_sends.h"
 #include "rdmap/inbound_write.h"
 #include "rdmap/limits.h"
 #include "rdmap/opcode_rules.h"
@@ -45,11 +50,11 @@ class ReceivePath final : public ddp::Ulp {
   bool full() const { return !config_.mpa.extension && early_full(); }
 
   // The receive of a message that will never be complete, so that it can be flushed.
-  std::optional<work::Receive> abandon_receive();
+  std::optional<work::Receive> abandon_receive() { return sends_.abandon(); }
 
   void trim() {
     early_.trim();
-    if (!message_.active) message_.receive.reset();
+    sends_.trim();
   }
   // The call that brought the last segment is over: somebody may deregister its place.
   void forget_place() { write_.forget_place(); }
@@ -60,7 +65,7 @@ class ReceivePath final : public ddp::Ulp {
   Quote quote_waiting() const;
 
   // The last failure was that of a receive of our own, not of the peer.
-  bool own_fault() const { return own_fault_; }
+  bool own_fault() const { return sends_.own_fault(); }
 
   // What came in the last Terminate; nullptr until one did.
   const wire::Terminate* terminate() const { return terminate_.get(); }
@@ -68,48 +73,32 @@ class ReceivePath final : public ddp::Ulp {
   std::optional<DeliveredReport> take_report() { return responses_.take_report(); }
 
  private:
-  struct Message {  // the untagged message on queue 0 that is arriving
-    bool active = false;
-    bool early = false;
-    wire::Opcode opcode{};
-    uint64_t placed = 0;                     // bytes before the current segment
-    std::unique_ptr<work::Receive> receive;  // half a kilobyte: only where Sends come
-  };
   static constexpr size_t kControlSize = wire::Terminate::kMaxSize;
 
   Verdict open_write(const ddp::Segment& s);
   Verdict open_send(const ddp::Segment& s);
   Verdict open_control(const ddp::Segment& s, size_t size);
-  Verdict receive_pieces(const work::Receive& r, uint64_t offset, size_t length, PieceList& places);
-  Verdict lose_receive(const work::Receive& r);
 
   Verdict deliver_write(const ddp::Segment& s);
   Verdict deliver_send(const ddp::Segment& s);
   Verdict deliver_immediate(const ddp::Segment& s);
   Verdict deliver_request(const ddp::Segment& s);
 
-  Verdict complete_send(const ddp::Segment& s, const work::Receive& r, uint64_t length);
-  void complete_immediate(const ddp::Segment& s, const work::Receive& r, Bytes payload,
-                          uint32_t length);
   Verdict accept_early(EarlyArrival& a, const work::Receive& r);
-  Verdict accept_early_send(EarlyArrival& a, const work::Receive& r);
   EarlyArrival& park(EarlyArrival::Kind kind, const ddp::Segment& s);
   bool early_full() const;
-  Verdict fail_receive(const work::Receive& r, work::Status status, wire::TermError error);
 
   stats::QpCounters& counters() const { return config_.counters.qp->counters; }
 
-  work::Consumer& consumer_;
   const StreamConfig& config_;
   InboundReads& inbound_;
   Delivery& delivery_;
 
   InboundResponses responses_;
   InboundWrite write_;
-  Message message_;
+  InboundSends sends_;
   EarlyArrivals early_;
   std::array<std::byte, kControlSize> control_{};
-  bool own_fault_ = false;
   std::unique_ptr<wire::Terminate> terminate_;
 };
 
