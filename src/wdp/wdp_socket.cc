@@ -1,7 +1,6 @@
 #include "wdp/wdp_socket.h"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 namespace weft::wdp {
@@ -16,17 +15,6 @@ using wire::WdpUd;
 
 namespace {
 
-// An answer leaves from the address that the question came to (spec/wdp 4.3).
-Path back_to(const UdReception& how) {
-  return {.to = how.from, .from = how.to};
-}
-
-std::vector<std::byte> encoded(const WdpCtl& c) {
-  std::vector<std::byte> datagram(c.size());
-  c.encode(datagram.data());
-  return datagram;
-}
-
 bool is_request(Bytes datagram) {
   return datagram.size() > WdpCommon::kSize && static_cast<CtlType>(datagram[8]) == CtlType::req;
 }
@@ -39,7 +27,7 @@ void WdpSocket::received(Bytes datagram, const UdReception& how, Time now, WdpSo
   const auto common = WdpCommon::parse(datagram);
   if (!common.ok()) {
     if (common.error() == WdpDrop::other_version) {
-      if (const auto rej = gate_.other_version(datagram, now)) answer(*rej, how);
+      if (const auto rej = gate_.other_version(datagram, now)) answers_.say(*rej, how);
     }
     return drops_.count(common.error());
   }
@@ -47,22 +35,22 @@ void WdpSocket::received(Bytes datagram, const UdReception& how, Time now, WdpSo
   if (common->wdp_class == WdpClass::ctl && is_request(datagram)) {
     return request(*common, datagram, how, now, owner);
   }
-  if (!questions_.empty() && questions_.contains(common->token)) {
+  if (questions_.knows(common->token)) {
     return received_answer(*common, datagram, how, now, owner);
   }
   const auto found = demux_.find(*common, how.from);
   if (!found.ok()) {
     if (found.error() == WdpDrop::unknown_token) {
-      if (const auto drep = gate_.disowned(*common, datagram, now)) answer(*drep, how);
+      if (const auto drep = gate_.disowned(*common, datagram, now)) answers_.say(*drep, how);
     }
     return drops_.count(found.error());
   }
   if (*found == nullptr) {
-    if (RdChannel* channel = channels_.find(common->token)) {
+    if (RdChannel* channel = channels().find(common->token)) {
       return channel->received(*common, datagram, how, now);
     }
-    if (const auto ends = channels_.resting().find(common->token)) {
-      if (RdChannel* channel = wake(*ends, now, owner)) {
+    if (const auto ends = channels().resting().find(common->token)) {
+      if (RdChannel* channel = channel_calls_.wake(*ends, now, owner)) {
         return channel->received(*common, datagram, how, now);
       }
     }
@@ -94,14 +82,9 @@ void WdpSocket::received_ud(const WdpCommon& common, Bytes datagram, const UdRec
 
 void WdpSocket::received_answer(const WdpCommon& common, Bytes datagram, const UdReception& how,
                                 Time now, WdpSocketOwner& owner) {
-  const auto c = WdpCtl::parse(common, datagram);
-  if (!c.ok()) return drops_.count(c.error());
-  Handshake& question = *questions_.at(common.token);
-  if (how.from != question.path().to) return drops_.count(WdpDrop::wrong_address);
-  if (const auto v = question.received(*c, datagram.size(), now); !v) {
-    return drops_.count(v.error());
-  }
-  settle(common.token, now, owner);
+  auto over = questions_.received(common, datagram, how.from, now);
+  if (!over.ok()) return drops_.count(over.error());
+  if (*over != nullptr) owner.answered(common.token, **over);
 }
 
 void WdpSocket::received_by_group(Bytes datagram, const UdReception& how) {
@@ -121,31 +104,25 @@ void WdpSocket::request(const WdpCommon& common, Bytes datagram, const UdRecepti
                         WdpSocketOwner& owner) {
   const auto req = WdpCtl::parse(common, datagram);
   if (!req.ok()) return drops_.count(req.error());
-  // spec/wdp 4.3: duplicate REQ repeats the last answer
   const auto key = key_of(*req, how.from);
-  if (const auto* refusal = refusals_.find(key); refusal != nullptr) {
-    // What asks may be a smaller copy: part IV counts for each.
-    const bool may = refusal->datagram.size() <= 3 * datagram.size();
-    if (may && say({back_to(how), refusal->datagram})) rejections_.count(refusal->reason);
-    return;
-  }
+  if (answers_.repeat(key, datagram.size(), how)) return;
   if (const auto* known = demux_.find(key); known != nullptr) {
     const bool validated = gate_.validated(*req, how.from, now);
     if (known->connection != nullptr) {
       return known->connection->requested_again(*req, datagram.size(), validated, now);
     }
     known->waiting->requested_again(datagram.size(), validated, now);
-    return answer(*known->waiting);
+    return answers_.say_of(*known->waiting);
   }
-  if (req->service == wire::CtlService::rd_channel && req->ib_style && channels_.setup()) {
-    return call_channel(*req, datagram.size(), how, now, owner);
+  if (req->service == wire::CtlService::rd_channel && req->ib_style && channels().setup()) {
+    return channel_calls_.called(*req, datagram.size(), how, now, owner);
   }
   const auto admission = gate_.judge(*req, how.from, demux_.half_open(), now);
   if (!admission.admitted) {
-    return answer(admission.answer, how);
+    return answers_.say(admission.answer, how);
   }
   if (req->service == wire::CtlService::rd_channel) {
-    return answer(RequestGate::rejection(*req, RejReason::service_mismatch), how);
+    return answers_.say(RequestGate::rejection(*req, RejReason::service_mismatch), how);
   }
   if (req->ib_style) return call(*req, datagram.size(), how, admission.validated, now, owner);
   listen(*req, datagram.size(), how, admission.validated, owner);
@@ -154,13 +131,13 @@ void WdpSocket::request(const WdpCommon& common, Bytes datagram, const UdRecepti
 void WdpSocket::call(const WdpCtl& req, size_t size, const UdReception& how, bool validated,
                      Time now, WdpSocketOwner& owner) {
   auto callee = owner.called(req, how.from);
-  if (!callee.ok()) return refuse(req, callee.error(), how);
+  if (!callee.ok()) return answers_.refuse(req, callee.error(), how);
   UcConnection& connection = *callee->connection;
   if (const Handshake* own = connection.handshake()) {
     // Its handshake answers its own peer alone: what comes from elsewhere is not to draw anything
     // there (spec/threats).
     if (how.from.address != own->path().to.address) {
-      return answer(RequestGate::rejection(req, RejReason::bad_parameters), how);
+      return answers_.say(RequestGate::rejection(req, RejReason::bad_parameters), how);
     }
     // It calls itself. One of the two gives in.
     connection.requested_again(req, size, validated, now);
@@ -176,79 +153,6 @@ void WdpSocket::call(const WdpCtl& req, size_t size, const UdReception& how, boo
   answer_call(connection, key, std::move(handshake), offer, now);
 }
 
-// spec/wdp-rd 2.2.
-void WdpSocket::call_channel(const WdpCtl& req, size_t size, const UdReception& how, Time now,
-                             WdpSocketOwner& owner) {
-  const Path path = back_to(how);
-  RdChannel* known = channels_.find(path);
-  if (const auto ends = ChannelEnds::of(path); channels_.resting().has(ends)) {
-    known = wake(ends, now, owner);
-  }
-  const bool sure = gate_.validated(req, how.from, now);
-  if (known != nullptr && known->requested_again(req, size, sure, now)) return;
-  // Who has a channel and asks for another one has begun anew, or somebody speaks in its name: it
-  // has to show that it is there before the channel goes.
-  const size_t waiting =
-      known != nullptr ? RequestGate::kMostHalfOpen : demux_.half_open() + channels_.half_open();
-  const auto admission = gate_.judge(req, how.from, waiting, now);
-  if (!admission.admitted) return answer(admission.answer, how);
-  if (known != nullptr) known->replaced(req, now);
-  RdChannel* const channel = owner.channel_called();
-  if (channel == nullptr) return refuse(req, RejReason::no_resources, how);
-  Offer offer = channels_.offer();
-  offer.token = demux_.fresh_token(random_, now);
-  try {
-    channel->answer(req, path, size, admission.validated, offer, now);
-    enter(*channel, offer.token, path);
-  } catch (const std::bad_alloc&) {
-    channel->forget();
-    throw;
-  }
-}
-
-void WdpSocket::connect(RdChannel& channel, const Path& path, Qpn destination, Time now) {
-  Offer offer = channels_.offer();
-  offer.token = demux_.fresh_token(random_, now);
-  if (const auto ended = channels_.ended_when_idle(path)) {
-    const auto tlv = ended->encode();
-    offer.tlvs.assign(tlv.begin(), tlv.end());
-  }
-  try {
-    channel.call(offer, path, destination, now);
-    enter(channel, offer.token, path);
-  } catch (const std::bad_alloc&) {
-    channel.forget();
-    throw;
-  }
-}
-
-void WdpSocket::wake(const ChannelEnds& ends, RdChannel& channel, Time now) {
-  try {
-    channels_.wake(ends, channel, now);
-  } catch (const std::bad_alloc&) {
-    channel.forget();
-    throw;
-  }
-}
-
-void WdpSocket::resume(const ChannelEnds& ends, RdChannel& channel, Time now) {
-  const bool was_short = now < channels_.resting().at(ends).active + kShortRest;
-  wake(ends, channel, now);
-  channel.put_off_rest(now);
-  if (!was_short) channel.call_again(channels_.offer(), now);
-}
-
-RdChannel* WdpSocket::wake(const ChannelEnds& ends, Time now, WdpSocketOwner& owner) {
-  RdChannel* const channel = owner.channel_called();
-  if (channel != nullptr) wake(ends, *channel, now);
-  return channel;
-}
-
-void WdpSocket::enter(RdChannel& channel, SessionToken token, const Path& path) {
-  demux_.add(token, {.from = path.to, .any_index = true});
-  channels_.add(channel, path);
-}
-
 void WdpSocket::answer_call(UcConnection& connection, const RequestKey& key,
                             std::unique_ptr<Handshake> handshake, const Offer& offer, Time now) {
   connection.place_.request = key;
@@ -259,134 +163,35 @@ void WdpSocket::answer_call(UcConnection& connection, const RequestKey& key,
 
 void WdpSocket::listen(const WdpCtl& req, size_t size, const UdReception& how, bool validated,
                        WdpSocketOwner& owner) {
-  if (waiting_.size() - told_.size() >= kMostWaiting || told_.size() >= kMostTold) {
-    return refuse(req, RejReason::no_resources, how);
+  if (waiting_.full()) {
+    return answers_.refuse(req, RejReason::no_resources, how);
   }
   const auto key = key_of(req, how.from);
   auto handshake = std::make_unique<Handshake>(random_);
   handshake->requested(req, back_to(how), size, validated);
   if (const auto no = owner.requested(key, *handshake)) {
-    return refuse(req, *no, how);
+    return answers_.refuse(req, *no, how);
   }
-  Handshake& h = *(waiting_[key] = std::move(handshake));
-  demux_.add(key, {.waiting = &h});
+  waiting_.add(key, std::move(handshake));
 }
 
-// --- answers
-
-void WdpSocket::refuse(const WdpCtl& req, RejReason reason, const UdReception& how) {
-  const WdpCtl rej = RequestGate::rejection(req, reason);
-  answer(rej, how);
-  refusals_.remember(key_of(req, how.from), {reason, encoded(rej)});
-}
-
-bool WdpSocket::say(Answer answer) {
-  if (answers_.size() >= kMostAnswers) return false;
-  answers_.push_back(std::move(answer));
-  return true;
-}
-
-void WdpSocket::answer(const WdpCtl& c, const UdReception& how) {
-  const bool said = say({back_to(how), encoded(c)});
-  if (said && c.type == CtlType::rej) rejections_.count(static_cast<RejReason>(c.reason));
-}
-
-void WdpSocket::answer(Handshake& handshake) {
-  while (handshake.ready()) {
-    Train train;
-    handshake.fill(train);
-    Answer a{handshake.path(), {}};
-    for (const IoVec& v : train.pieces()) {
-      const auto* p = static_cast<const std::byte*>(v.iov_base);
-      a.datagram.insert(a.datagram.end(), p, p + v.iov_len);
-    }
-    // A REJ is the last that a handshake says.
-    const auto reason = handshake.ready() ? std::nullopt : handshake.rejected_by_us();
-    if (reason && !handshake.active()) {
-      refusals_.remember(key_of(handshake.peer(), a.path.to), {*reason, a.datagram});
-    }
-    if (say(std::move(a)) && reason) rejections_.count(*reason);
-  }
-}
-
-void WdpSocket::fill(Train& train) {
-  if (!train.empty() || answers_.empty()) return;
-  const Answer& a = answers_.front();
-  train.begin(a.datagram.size(), a.path);
-  std::copy(a.datagram.begin(), a.datagram.end(), train.stage(a.datagram.size()));
-  train.close();
-  answers_.pop_front();
-}
-
-// --- questions about UD queue pairs
-
-SessionToken WdpSocket::ask(Offer offer, const Path& path, Time now) {
-  offer.service = wire::CtlService::ud_resolution;
-  offer.token = demux_.fresh_token(random_, now);
-  // Not anybody else's as long as it is asked.
-  demux_.add(offer.token, {.connection = nullptr, .from = path.to});
-  auto handshake = std::make_unique<Handshake>(random_);
-  handshake->connect(offer, path, Qpn{}, false, now);
-  Handshake& h = *(questions_[offer.token] = std::move(handshake));
-  answer(h);
-  return offer.token;
-}
-
-void WdpSocket::forget(SessionToken question, Time now) {
-  if (questions_.erase(question) != 0) demux_.remove(question, now);
-}
+// --- time, and what comes of questions
 
 void WdpSocket::port_closed(SessionToken question, Time now, WdpSocketOwner& owner) {
-  const auto it = questions_.find(question);
-  if (it == questions_.end()) return;
-  it->second->port_closed();
-  settle(question, now, owner);
-}
-
-void WdpSocket::settle(SessionToken question, Time now, WdpSocketOwner& owner) {
-  const auto it = questions_.find(question);
-  answer(*it->second);
-  const auto state = it->second->state();
-  if (state != Handshake::State::established && state != Handshake::State::failed) return;
-  const auto done = std::move(it->second);
-  forget(question, now);
-  owner.answered(question, *done);
-}
-
-bool WdpSocket::tell(const RequestKey& key, const Offer& offer, Time now) {
-  const auto it = waiting_.find(key);
-  if (it == waiting_.end()) return false;
-  if (it->second->peer().service != wire::CtlService::ud_resolution) return false;
-  if (it->second->state() != Handshake::State::req_received) return false;
-  it->second->accept(offer, now);
-  told_.push_back({key, it->second->deadline()});
-  answer(*it->second);
-  demux_.established(key);
-  return true;
+  if (const auto over = questions_.port_closed(question, now)) owner.answered(question, *over);
 }
 
 Time WdpSocket::deadline() const {
-  Time first = Time::never();
-  for (const auto& [token, h] : questions_) first = std::min(first, h->deadline());
-  if (!told_.empty()) first = std::min(first, told_.front().until);
-  return std::min(first, channels_.resting().deadline());
+  return std::min(
+      {questions_.deadline(), waiting_.deadline(), channel_calls_.channels().resting().deadline()});
 }
 
 void WdpSocket::tick(Time now, WdpSocketOwner& owner) {
-  std::vector<SessionToken> due;
-  for (const auto& [token, h] : questions_) {
-    if (now >= h->deadline()) due.push_back(token);
+  for (const SessionToken token : questions_.due(now)) {
+    if (const auto over = questions_.tick(token, now)) owner.answered(token, *over);
   }
-  for (const SessionToken token : due) {
-    questions_.at(token)->tick(now);
-    settle(token, now, owner);
-  }
-  // What was told is repeated for 2 s, and then nobody knows of it any more.
-  for (; !told_.empty() && now >= told_.front().until; told_.pop_front()) {
-    demux_.remove(told_.front().key);
-    waiting_.erase(told_.front().key);
-  }
-  channels_.forget_old(now);
+  waiting_.tick(now);
+  channels().forget_old(now);
 }
 
 // --- connections
@@ -409,27 +214,12 @@ void WdpSocket::connect(UcConnection& connection, Offer offer, const Path& path,
 }
 
 bool WdpSocket::accept(const RequestKey& key, UcConnection& connection, Offer offer, Time now) {
-  const auto it = waiting_.find(key);
-  if (it == waiting_.end()) return false;
-  // A question is no call: it makes no session.
-  if (it->second->peer().service != wire::CtlService::uc) return false;
   // Before anything that may find no memory: nothing refers to it any more then.
-  auto handshake = std::move(it->second);
-  demux_.remove(key);
-  waiting_.erase(it);
+  auto handshake = waiting_.take(key);
+  if (handshake == nullptr) return false;
   offer.token = demux_.fresh_token(random_, now);
   enter(connection, offer.token, key.from, offer.own_qpn, true);
   answer_call(connection, key, std::move(handshake), offer, now);
-  return true;
-}
-
-bool WdpSocket::reject(const RequestKey& key, RejReason reason, Bytes private_data) {
-  const auto it = waiting_.find(key);
-  if (it == waiting_.end() || it->second->state() != Handshake::State::req_received) return false;
-  it->second->reject(reason, private_data);
-  answer(*it->second);
-  demux_.remove(key);
-  waiting_.erase(it);
   return true;
 }
 
