@@ -6,6 +6,7 @@ namespace weft::rdmap {
 
 namespace term = wire::term;
 using ddp::Segment;
+using Early = EarlyArrival::Kind;
 using stats::Kind;
 using wire::Opcode;
 using wire::Refusal;
@@ -86,7 +87,7 @@ Verdict ReceivePath::open_control(const Segment& s, size_t size) {
 Verdict ReceivePath::open_send(const Segment& s) {
   if (!sends_.arriving()) {
     sends_.begin(s.control.opcode, early_.empty());
-    if (sends_.early()) park(EarlyArrival::Kind::send, s);
+    if (sends_.early()) park(Early::send, s);
   }
   if (Verdict v = sends_.open(s); !v.ok() || !sends_.early()) return v;
   // A weft peer keeps to the credit, but for one message that is larger (spec/rdmap 4.6).
@@ -204,7 +205,7 @@ Verdict ReceivePath::deliver_immediate(const Segment& s) {
   if (early_.full() && config_.mpa.extension) {
     return fail(term::kUntaggedNoBuffer.because(Refusal::credit_exceeded));
   }
-  EarlyArrival& a = park(EarlyArrival::Kind::immediate, s);
+  EarlyArrival& a = park(Early::immediate, s);
   a.complete = true;
   a.ack_wanted = s.control.ack_wanted;
   a.write_length = length;
@@ -229,8 +230,7 @@ Verdict ReceivePath::deliver_request(const Segment& s) {
   if (inbound_.size() + early_.requests() >= inbound_.capacity()) {
     return fail(term::kOperationCatastrophicStream.because(Refusal::reads_beyond_ird));
   }
-  EarlyArrival& a =
-      park(atomic ? EarlyArrival::Kind::atomic_request : EarlyArrival::Kind::read_request, s);
+  EarlyArrival& a = park(atomic ? Early::atomic_request : Early::read_request, s);
   a.complete = true;
   a.ack_wanted = s.control.ack_wanted;
   std::copy(payload.begin(), payload.end(), early_.extend(payload.size()));
@@ -242,8 +242,7 @@ Result<bool, wire::TermError> ReceivePath::receives_posted() {
   while (!early_.empty()) {
     EarlyArrival& a = early_.front();
     work::Receive r;
-    const bool takes_receive =
-        a.kind == EarlyArrival::Kind::send || a.kind == EarlyArrival::Kind::immediate;
+    const bool takes_receive = a.kind == Early::send || a.kind == Early::immediate;
     if (takes_receive && !sends_.take(r)) break;
     if (Verdict v = accept_early(a, r); !v.ok()) return fail(v.error());
     moved = true;
@@ -261,14 +260,14 @@ Result<bool, wire::TermError> ReceivePath::receives_posted() {
 
 Verdict ReceivePath::accept_early(EarlyArrival& a, const work::Receive& r) {
   switch (a.kind) {
-    case EarlyArrival::Kind::read_request:
+    case Early::read_request:
       return inbound_.accept_read(sends_.consumer().memory(), a.first.header_bytes(), a.data);
-    case EarlyArrival::Kind::atomic_request:
+    case Early::atomic_request:
       return inbound_.accept_atomic(sends_.consumer().memory(), a.data);
-    case EarlyArrival::Kind::immediate:
+    case Early::immediate:
       sends_.complete_immediate(a.first, r, a.data, a.write_length);
       return Ok{};
-    case EarlyArrival::Kind::send:
+    case Early::send:
       break;
   }
   return sends_.accept(a, r);
