@@ -215,7 +215,7 @@ TEST_F(ChannelCallsTest, AChannelThatHasRestedLongCallsBeforeItSpeaks) {
   now = now + kShortRest - Duration{1};
   b.calls.resume(ends, b.make(), now);
   EXPECT_TRUE(b.said(now).empty()) << "it has nothing to say";
-  EXPECT_FALSE(b.made.back().may_rest(now));
+  EXPECT_LT(now, b.made.back().rests_at());
   ASSERT_TRUE(b.calls.channels().rest(b.made.back(), now));
   now = now + kShortRest;
   b.calls.resume(ends, b.make(), now);
