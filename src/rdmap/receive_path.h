@@ -8,8 +8,7 @@
 //              Read Request, Atomic Request --> InboundReads     what is to be answered
 //              Terminate                                         the stream
 //
-// The lower three wait among the EarlyArrivals while one before them has no receive. What is
-// accepted counts for Delivery.
+// A Send or Immediate without a receive, and what is behind it, waits among the EarlyArrivals.
 #pragma once
 
 #include <array>
