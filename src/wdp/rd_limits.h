@@ -28,7 +28,7 @@ inline constexpr Duration kMemoryRests = 1s;
 
 // spec/wdp-rd 4.1: when what came is acknowledged, at the latest.
 inline constexpr Duration kAckDelay = 100us;
-inline constexpr uint32_t kAckEvery = 2;  // datagrams
+inline constexpr uint32_t kAckEvery = 4;  // datagrams
 
 // spec/wdp-rd 5.2, after RFC 9002 6.1. Trains of 64 are reordered as wholes: two of them.
 inline constexpr uint64_t kReorderedDatagrams = 128;

@@ -519,13 +519,13 @@ TEST_F(RdBundleTest, WithoutAnAnswerItIsSaidSoon) {
 TEST_F(RdBundleTest, AnRdackTakesItAlong) {
   stand();
   b.polls = false;
-  q.post_receives(2);
-  for (uint32_t i = 0; i < 2; ++i) {
+  q.post_receives(kAckEvery);
+  for (uint32_t i = 0; i < kAckEvery; ++i) {
     p.send(kB, 2, pattern_bytes(64, i));
     for (const auto& d : a.said(now)) b.hear(d.bytes, a.address, now);
   }
   talk();
-  expect_received(2, 64);
+  expect_received(kAckEvery, 64);
 }
 
 // spec/wdp-rd 6.4: requests come again, the RDACK among them does not.
@@ -597,7 +597,7 @@ TEST_F(RdBundleTest, WhatAQueuePairSaysLastIsNotHeldBack) {
     const auto messages = messages_in(d);
     return !from_a || messages.empty() || !messages.front().header.last;
   };
-  p.write(kB, 2, pattern_bytes(4000, 6), q.rkey, address_of(q.board));
+  p.write(kB, 2, pattern_bytes(7000, 6), q.rkey, address_of(q.board));
   talk(watch);
   ASSERT_EQ(acks, 1);
   q.queue.reset();

@@ -167,7 +167,7 @@ TEST(WdpSpec, Channels) {
   expect("wdp-rd", "2.4", "for " + s(kIdleChannel));
   expect("wdp-rd", "2.4", "none longer than " + ms(kDreqEvery));
   expect("wdp-rd", "3.1", "at most " + grouped(WdpData::kMaxStride));
-  EXPECT_EQ(kAckEvery, 2U);
+  expect("wdp-rd", "4.1", "every " + number(kAckEvery) + "th datagram");
   expect("wdp-rd", "4.1", "after " + in<std::chrono::microseconds>(kAckDelay) + " us");
   expect("wdp-rd", "4.2", "One " + number(kCsnWindow) + " or more beyond CUM");
   expect("wdp-rd", "4.2", "more than " + mib(2 * kChannelHold));
