@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "fuzz/support/input.h"
+#include "tests/support/bundles.h"
 #include "tests/support/rd_node.h"
 #include "wire/rdmap_messages.h"
 #include "wire/wdp_bundle.h"
@@ -177,7 +178,7 @@ void Play::listen(const Buffer& said) {
   const auto common = wire::WdpCommon::parse(said);
   FUZZ_CHECK(common.ok());
   if (common->wdp_class == wire::WdpBundle::kClass) {
-    FUZZ_CHECK(wire::WdpBundle::check(*common, said).ok());
+    FUZZ_CHECK(test::check_bundle(*common, said).ok());
     return;
   }
   switch (common->wdp_class) {

@@ -11,10 +11,4 @@ Result<Bytes, WdpDrop> WdpBundle::take(Bytes& rest) {
   return part;
 }
 
-Result<Ok, WdpDrop> WdpBundle::check(const WdpCommon& common, Bytes datagram) {
-  std::optional<WdpAck> ack;
-  return read(
-      common, datagram, [](const WdpData&, Bytes) {}, ack);
-}
-
 }  // namespace weft::wire

@@ -38,8 +38,6 @@ struct WdpBundle {
   template <class F>
   static Result<Ok, WdpDrop> read(const WdpCommon& common, Bytes datagram, F&& f,
                                   std::optional<WdpAck>& ack);
-  // The checks alone.
-  static Result<Ok, WdpDrop> check(const WdpCommon& common, Bytes datagram);
   // Writes the kFrame bytes before a part of `size` bytes, and returns its place.
   static std::byte* frame(std::byte* p, size_t size) {
     store_be(p, static_cast<uint16_t>(size));

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "tests/support/bundles.h"
 #include "wire/wdp_bundle.h"
 #include "wire/wdp_data.h"
 
@@ -23,7 +24,7 @@ inline std::vector<RdMessageSeen> messages_in(Bytes datagram) {
   if (!common.ok()) return all;
   if (common->wdp_class != wire::WdpBundle::kClass) {
     add(datagram);
-  } else if (wire::WdpBundle::check(*common, datagram).ok()) {
+  } else if (check_bundle(*common, datagram).ok()) {
     Bytes rest = datagram.subspan(wire::WdpBundle::kSize);
     while (!rest.empty()) add(*wire::WdpBundle::take(rest));
   }

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/draw.h"
+#include "tests/support/bundles.h"
 #include "tests/wireshark/example.h"
 #include "trace/pcapng.h"
 #include "wire/wdp_bundle.h"
@@ -73,7 +74,7 @@ std::string drop_of(Bytes d) {
     const bool bad = data && common->flags.crc && !wdp_crc_matches(d);
     return bad ? counter_name(WdpDrop::bad_crc) : "";
   };
-  if (common->wdp_class == WdpBundle::kClass) return judged(WdpBundle::check(*common, d), true);
+  if (common->wdp_class == WdpBundle::kClass) return judged(test::check_bundle(*common, d), true);
   switch (common->wdp_class) {
     case WdpClass::ctl:
       return judged(WdpCtl::parse(d), false);

@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "tests/support/bundles.h"
 #include "tests/support/pattern.h"
 #include "wire/wdp_ack.h"
 #include "wire/wdp_data.h"
@@ -51,7 +52,7 @@ Buffer bundle(const std::vector<Buffer>& parts) {
 }
 
 Result<Ok, WdpDrop> check(const Buffer& b) {
-  return WdpBundle::check(*WdpCommon::parse(b), b);
+  return test::check_bundle(*WdpCommon::parse(b), b);
 }
 WdpDrop why(const Buffer& b) {
   const auto v = check(b);
