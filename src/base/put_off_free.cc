@@ -3,9 +3,11 @@
 #include <sys/mman.h>
 
 #include <new>
+#include <utility>
 
 namespace weft {
 
+constinit std::atomic<PutOffFree::Page*> PutOffFree::spare = nullptr;
 constinit thread_local PutOffFree::OfThread PutOffFree::of_thread
     __attribute__((tls_model("initial-exec")));
 
@@ -18,6 +20,20 @@ struct PutOffFree::Page {
   std::array<Kept, kMost> kept;
 };
 
+// Null: there is no memory.
+PutOffFree::Page* PutOffFree::take_page() noexcept {
+  if (Page* const page = spare.exchange(nullptr, std::memory_order_acquire)) return page;
+  void* const memory =
+      ::mmap(nullptr, Page::kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : ::new (memory) Page;
+}
+
+void PutOffFree::give_back(Page* page) noexcept {
+  page->count = 0;
+  page = spare.exchange(page, std::memory_order_acq_rel);
+  if (page != nullptr) (void)::munmap(page, Page::kBytes);
+}
+
 bool PutOffFree::remember(const Kept& kept) noexcept {
   OfThread& t = of_thread;
   if (t.count < kFew) {
@@ -26,10 +42,8 @@ bool PutOffFree::remember(const Kept& kept) noexcept {
   }
   static_assert(sizeof(Page) <= Page::kBytes);
   if (t.pages == nullptr || t.pages->count == Page::kMost) {
-    void* const memory =
-        ::mmap(nullptr, Page::kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return false;
-    Page* const page = ::new (memory) Page;
+    Page* const page = take_page();
+    if (page == nullptr) return false;
     page->older = t.pages;
     t.pages = page;
   }
@@ -48,9 +62,7 @@ void PutOffFree::free_kept() noexcept {
   for (size_t i = 0; i < count; ++i) few[i].really(few[i].block);
   while (page != nullptr) {
     for (size_t i = 0; i < page->count; ++i) page->kept[i].really(page->kept[i].block);
-    Page* const older = page->older;
-    (void)::munmap(page, Page::kBytes);
-    page = older;
+    give_back(std::exchange(page, page->older));
   }
 }
 

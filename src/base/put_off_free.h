@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 
 namespace weft {
@@ -37,9 +38,13 @@ class PutOffFree {
     std::array<Kept, kFew> few{};
     Page* pages = nullptr;  // the newest first
   };
+  static Page* take_page() noexcept;
+  static void give_back(Page* page) noexcept;
   static bool remember(const Kept& kept) noexcept;
   static void free_kept() noexcept;
 
+  // One that nobody uses: where many blocks are freed, they often are.
+  static constinit std::atomic<Page*> spare;
   static constinit thread_local OfThread of_thread __attribute__((tls_model("initial-exec")));
 };
 
