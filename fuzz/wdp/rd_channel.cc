@@ -112,7 +112,7 @@ Play::Play(Start start) {
 
 void Play::reach(Start start) {
   us_.rests = peer_.rests = true;
-  us_.add_pair(1);
+  us_.add_pair(1).way = {.most = 1472};
   us_.add_pair(2);
   peer_.add_pair(1);
   us_.add_member(kRd);

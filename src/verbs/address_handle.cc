@@ -89,4 +89,8 @@ size_t datagram_room(const Context& context, const wdp::Path& path) {
   return payload(mtu, path.to.address);
 }
 
+wdp::PathRoom room_of(const Context& context, const wdp::Path& path) {
+  return {.most = datagram_room(context, path), .certain = stays_on_host(context, path)};
+}
+
 }  // namespace weft::verbs

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "verbs/context.h"
-#include "wdp/endpoint.h"
+#include "wdp/ud_consumer.h"
 
 namespace weft::verbs {
 
@@ -42,5 +42,6 @@ bool stays_on_host(const Context& context, const wdp::Path& path);
 // UDP payload that fits the way: that of the interface, or of the loopback for the host's own
 // addresses.
 size_t datagram_room(const Context& context, const wdp::Path& path);
+wdp::PathRoom room_of(const Context& context, const wdp::Path& path);
 
 }  // namespace weft::verbs

@@ -38,9 +38,7 @@ class RdTransport final : public Transport,
     return destination_in(qp_.send_queue().extra_of(w));
   }
   wdp::UdCarriage carriage(const wdp::Path& to, Time now) override;
-  Room room(const wdp::Path& to) override {
-    return {.most = datagram_room(qp_.context(), to), .certain = stays_on_host(qp_.context(), to)};
-  }
+  wdp::PathRoom room(const wdp::Path& to) override { return room_of(qp_.context(), to); }
   void wants_turn() override { driver_.schedule(*this); }
   bool has_receive() override { return !qp_.receives().out(); }
   void give_back(work::TakenReceive r) override { qp_.receives().give_back(std::move(r)); }

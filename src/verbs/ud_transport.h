@@ -44,6 +44,7 @@ class UdTransport final : public Transport,
     return destination_in(qp_.send_queue().extra_of(w));
   }
   wdp::UdCarriage carriage(const wdp::UdDestination& to, Time now) override;
+  wdp::PathRoom room(const wdp::Path& to) override { return room_of(qp_.context(), to); }
   void wants_turn() override { driver_.schedule(*this); }
   void send_done(const work::SendWqe& wqe, Status status) override {
     // What a channel tells of comes in another's visit.

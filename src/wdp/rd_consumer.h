@@ -27,12 +27,7 @@ class RdConsumer {
   virtual const UdDestination& destination(const work::SendWqe& w) = 0;
   // The channel to there. None and not `later`: the peer has none.
   virtual UdCarriage carriage(const Path& to, Time now) = 0;
-  // UDP payload that the interface takes, and whether the way to there does for certain.
-  struct Room {
-    size_t most = 0;
-    bool certain = false;
-  };
-  virtual Room room(const Path& to) = 0;
+  virtual PathRoom room(const Path& to) = 0;
   // The queue pair has something to send, or to tell.
   virtual void wants_turn() = 0;
   virtual bool take_receive(work::Receive& out) = 0;

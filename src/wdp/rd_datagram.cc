@@ -51,6 +51,7 @@ Result<Ok, WdpDrop> RdDatagram::check_one(const RdTerms& terms) {
   messages_ = 1;
   payload_ = bytes_.subspan(WdpData::kSize);
   weight_ = bytes_.size() + kDatagramOverhead;
+  messages_of_ud_ = first_.is_of_rd() ? 0 : 1;
   wants_response_ = first_.wants_response;
   return check_message(first_, terms);
 }
@@ -63,6 +64,7 @@ Result<Ok, WdpDrop> RdDatagram::check_bundle(const RdTerms& terms) {
   const auto message = [&](const WdpData& d, Bytes part) {
     weight_ += WdpBundle::kFrame + part.size() + kDatagramOverhead;
     wants_response_ = wants_response_ || d.wants_response;
+    if (!d.is_of_rd()) ++messages_of_ud_;
     if (good.ok()) good = check_message(d, terms);
     if (messages_++ > 0) return;
     first_ = d;

@@ -44,6 +44,8 @@ class RdDatagram {
   // As its sender counts it: bytes, and what each datagram takes besides.
   size_t weight() const { return weight_; }
   bool asks_for_ack() const { return common_.flags.ack_requested; }
+  // Messages of it that get no RESP: their sender waits for the RDACK.
+  uint32_t messages_of_ud() const { return messages_of_ud_; }
   // A message of it wants a RESP.
   bool wants_response() const { return wants_response_; }
   const std::optional<wire::WdpAck>& ack() const { return ack_; }
@@ -76,6 +78,7 @@ class RdDatagram {
   wire::WdpData first_;
   Bytes payload_;  // of the first one
   size_t weight_ = 0;
+  uint32_t messages_of_ud_ = 0;
   bool wants_response_ = false;
   std::optional<wire::WdpAck> ack_;
 };

@@ -23,7 +23,7 @@ class RdFlows {
   struct Flow : ListHook<struct RdFlowTag> {
     Path path;
     uint8_t didx = 0;
-    RdConsumer::Room room;
+    PathRoom room;
     RdChannel* channel = nullptr;
     RdFlow requests;
     std::optional<Duration> pause;  // begins with the next turn

@@ -40,6 +40,9 @@ class RdMessageWriter {
   // The place for the payload; has_room() said yes. What became of it the client hears. Throws
   // std::bad_alloc; then nothing has changed.
   std::byte* write(const RdMessage& message, ClientId client, uint64_t request);
+  // The same, but it may share a datagram of `most` bytes with those that its client has written
+  // before it, if their requests lead up to this one.
+  std::byte* write_shared(const RdMessage& message, ClientId client, uint64_t request, size_t most);
   // The last one is not wanted after all; nothing was called since.
   void take_back(const RdMessage& message);
 
@@ -51,6 +54,8 @@ class RdMessageWriter {
   void take_back(const wire::WdpData& segment, bool first);
 
  private:
+  static size_t size_of(const RdMessage& m) { return wire::WdpData::kSize + size_t{m.length}; }
+  std::byte* encode(const RdMessage& message, Csn csn, std::byte* at);
   Msn& next_of(const RdMessage& m) { return flows_.next_of(FlowTable::flow_of(m.sidx, m.didx)); }
   Msn& next_of(const wire::WdpData& d) {
     return flows_.next_of(FlowTable::flow_of(d.sidx, d.didx, d.is_response()));

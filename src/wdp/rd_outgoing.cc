@@ -32,16 +32,28 @@ std::byte* RdOutgoing::send(const RdMessage& m, ClientId client, uint64_t reques
   return place;
 }
 
+std::byte* RdOutgoing::send_shared(const RdMessage& m, ClientId client, uint64_t request) {
+  std::byte* const place =
+      writer_.write_shared(m, client, request, takes_bundles() ? bundle_room() : 0);
+  owner_.reached();
+  return place;
+}
+
+bool RdOutgoing::lacks_room(const RdMessage& m, ClientId client, uint64_t request) {
+  if (search_.has_begun() || !takes_bundles()) return false;
+  return sender_.size_with(WdpData::kSize + size_t{m.length}, client, request) > bundle_room();
+}
+
 std::byte* RdOutgoing::send(WdpData& segment, bool first) {
   std::byte* const place = writer_.write(segment, first, bundle_room());
   owner_.reached();
   return place;
 }
 
-size_t RdOutgoing::segment_room(size_t most, bool certain) {
+size_t RdOutgoing::segment_room(const PathRoom& room) {
   const bool ipv4 = goes_by_ipv4();
-  if (!certain && search_.begin(most, ipv4, random_)) owner_.reached();
-  return search_.segment_room(most, certain, ipv4);
+  if (!room.certain && search_.begin(room.most, ipv4, random_)) owner_.reached();
+  return search_.segment_room(room, ipv4);
 }
 
 void RdOutgoing::respond(const WdpResponse& response) {
@@ -73,7 +85,7 @@ void RdOutgoing::end(RdClient::End end) {
   open_ = false;
   sender_.abandon([&](const SentDatagram& d) {
     if (end == RdClient::End::lost) messages_lost_ += d.messages;
-    if (RdClient* client = shared_.client(d.client)) client->message_ended(d.request, end);
+    messages_ended(d, end);
   });
   tell_of_room();
 }
@@ -81,11 +93,13 @@ void RdOutgoing::end(RdClient::End end) {
 void RdOutgoing::begin_anew() {
   open_ = false;
   writer_.go_on_with({});
-  sender_.restart([&](const SentDatagram& d) {
-    if (RdClient* client = shared_.client(d.client)) {
-      client->message_ended(d.request, RdClient::End::undelivered);
-    }
-  });
+  sender_.restart([&](const SentDatagram& d) { messages_ended(d, RdClient::End::undelivered); });
+}
+
+void RdOutgoing::messages_ended(const SentDatagram& d, RdClient::End end) {
+  RdClient* const client = shared_.client(d.client);
+  if (client == nullptr) return;
+  for (uint64_t i = 0; i < d.messages; ++i) client->message_ended(d.request + i, end);
 }
 
 void RdOutgoing::rest(RestingChannel& as) {
@@ -127,9 +141,7 @@ Result<bool, WdpDrop> RdOutgoing::take_ack(const WdpAck& ack, Time now) {
   const auto v = sender_.received(ack, now, [&](const SentDatagram& d) {
     any = true;
     active_ = now;
-    if (RdClient* client = shared_.client(d.client)) {
-      client->message_ended(d.request, RdClient::End::delivered);
-    }
+    messages_ended(d, RdClient::End::delivered);
   });
   tell_of_room();
   if (!v.ok()) return fail(v.error());

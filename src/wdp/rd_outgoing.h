@@ -27,14 +27,17 @@ class RdOutgoing {
   // --- messages of clients: as RdMessageWriter has them
   bool has_room(size_t length) const { return writer_.has_room(length); }
   std::byte* send(const RdMessage& message, ClientId client, uint64_t request);
+  std::byte* send_shared(const RdMessage& message, ClientId client, uint64_t request);
+  // It has no room in the datagram of those before it, as far as is known, and nobody has asked
+  // what the path carries: segment_room() does.
+  bool lacks_room(const RdMessage& message, ClientId client, uint64_t request);
   void take_back(const RdMessage& message) { writer_.take_back(message); }
   // --- of queue pairs of type RD, segment by segment
   std::byte* send(wire::WdpData& segment, bool first);
   void take_back(const wire::WdpData& segment, bool first) { writer_.take_back(segment, first); }
-  // UDP payload of a segment. `most`: what the interface takes; `certain`: and so does the path.
-  // Else the first call begins to find that out, and until it is known only what each path carries
-  // is.
-  size_t segment_room(size_t most, bool certain);
+  // UDP payload of a segment. What the way does not take for certain the first call begins to find
+  // out, and until that is known it is what each path carries.
+  size_t segment_room(const PathRoom& room);
   // Long messages wait for it: who wants room is told. A second at most.
   bool finds_path() const { return search_.holds_up(); }
   // Tells the peer what became of a message of its: with what is sent next, after a while, or with
@@ -119,6 +122,8 @@ class RdOutgoing {
   bool takes_bundles() const { return opening_.peer().terms.responses; }
   // Bytes of a datagram that several messages share.
   size_t bundle_room() const { return search_.bundle_room(goes_by_ipv4()); }
+
+  void messages_ended(const SentDatagram& d, RdClient::End end);
 
   RdShared& shared_;
   RdChannelOwner& owner_;

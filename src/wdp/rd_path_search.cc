@@ -11,7 +11,8 @@ constexpr size_t kMostBundle = 8192;
 }  // namespace
 
 size_t RdPathSearch::bundle_room(bool ipv4) const {
-  return std::min(kMostBundle, std::max(room_, PathProbe::least(ipv4)));
+  const size_t known = probe_ && probe_->done() ? probe_->size() : certain_;
+  return std::min(kMostBundle, std::max(known, PathProbe::least(ipv4)));
 }
 
 bool RdPathSearch::begin(size_t most, bool ipv4, Random& random) {
@@ -20,10 +21,9 @@ bool RdPathSearch::begin(size_t most, bool ipv4, Random& random) {
   return true;
 }
 
-size_t RdPathSearch::segment_room(size_t most, bool certain, bool ipv4) {
-  if (certain) return room_ = most;
-  if (probe_->done()) return room_ = std::min(most, probe_->size());
-  return std::min(most, PathProbe::least(ipv4));
+size_t RdPathSearch::segment_room(const PathRoom& room, bool ipv4) {
+  if (room.certain) return certain_ = room.most;
+  return std::min(room.most, probe_->done() ? probe_->size() : PathProbe::least(ipv4));
 }
 
 std::optional<PathProbe::Probe> RdPathSearch::take(Time now) {

@@ -1,5 +1,6 @@
 // What the path of a channel carries of segments (spec/wdp-rd 5.5): what every path does, until the
-// peer has answered a larger probe. Only who sends segments of type RD begins to look for it.
+// peer has answered a larger probe. Who begins to look for it sends segments of type RD, or several
+// messages at a time.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <optional>
 
 #include "wdp/path_probe.h"
+#include "wdp/ud_consumer.h"
 
 namespace weft::wdp {
 
@@ -15,9 +17,11 @@ class RdPathSearch {
  public:
   // Of a datagram that several messages share.
   size_t bundle_room(bool ipv4) const;
-  // Of a segment. `most`: what the interface takes; `certain`: and so does the path. Else begin()
-  // was called, and until the search is over it is what each path carries.
-  size_t segment_room(size_t most, bool certain, bool ipv4);
+  // Of a segment. If the way does not take `room` for certain begin() was called, and until the
+  // search is over it is what each path carries.
+  size_t segment_room(const PathRoom& room, bool ipv4);
+  // Was it called?
+  bool has_begun() const { return probe_ != nullptr || certain_ > 0; }
   // False: it has begun already.
   bool begin(size_t most, bool ipv4, Random& random);
 
@@ -44,7 +48,7 @@ class RdPathSearch {
   std::unique_ptr<PathProbe> probe_;  // from begin() on
   bool holds_up_ = true;
   Time until_ = Time::never();  // it does
-  size_t room_ = 0;             // as far as is known
+  size_t certain_ = 0;          // what the path carries without a question
 };
 
 }  // namespace weft::wdp

@@ -44,7 +44,8 @@ Result<Ok, WdpDrop> RdReceivePath::accept(const RdArrival& arrival, Bytes payloa
   return Ok{};
 }
 
-void RdReceivePath::taken(Csn csn, size_t weight, bool ack_requested, bool marked, Time now) {
+void RdReceivePath::taken(Csn csn, size_t weight, uint32_t messages, bool ack_requested,
+                          bool marked, Time now) {
   const bool in_turn = csn == csns_.cum();
   csns_.take(csn);
   partly_ = false;
@@ -55,7 +56,8 @@ void RdReceivePath::taken(Csn csn, size_t weight, bool ack_requested, bool marke
   // RFC 9000 13.2.1: a mark is told at once.
   if (marked) ++counters_.marked;
   // spec/wdp-rd 4.1: at once on a gap, so that it is found; and where one has just closed.
-  due_ = due_ || !in_turn || marked || csns_.gaps() || ack_requested || ++pending_ >= kAckEvery;
+  pending_ += messages;
+  due_ = due_ || !in_turn || marked || csns_.gaps() || ack_requested || pending_ >= kAckEvery;
   if (!due_) due_at_ = std::min(due_at_, now + kAckDelay);
 }
 

@@ -49,9 +49,9 @@ class RdReceivePath {
   Result<Ok, wire::WdpDrop> admit(Csn csn, size_t bytes);
   // A message of it. Each is taken once: where there is no memory for the next one, all come again.
   Result<Ok, wire::WdpDrop> accept(const RdArrival& arrival, Bytes payload, RdSink& sink, Time now);
-  // That was the last one. `weight`: of the datagram, as the sender counts it. `marked`: by a
-  // router (ecn.h).
-  void taken(Csn csn, size_t weight, bool ack_requested, bool marked, Time now);
+  // That was the last one. `weight`: of the datagram, as the sender counts it. `messages`: that
+  // their sender has an acknowledgement for alone, or 1. `marked`: by a router (ecn.h).
+  void taken(Csn csn, size_t weight, uint32_t messages, bool ack_requested, bool marked, Time now);
   // The queue pair has receives, or is gone.
   void resume(uint8_t index, RdSink& sink);
   bool waits_for(uint8_t index) const { return order_.waits_for(index); }
@@ -103,7 +103,7 @@ class RdReceivePath {
   RdExtra extra_;
   RightSizing sizing_;
   size_t told_ = 0;       // the window that the peer knows of
-  uint32_t pending_ = 0;  // datagrams that are not acknowledged
+  uint32_t pending_ = 0;  // messages, or datagrams, that are not acknowledged
   bool due_ = false;
   bool partly_ = false;  // one was not taken whole: it is to come again
   Time due_at_ = Time::never();

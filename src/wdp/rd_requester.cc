@@ -114,7 +114,7 @@ void RdRequester::send(Flow& flow, Time now) {
 
 // None: the message is long, and how it is to be cut is not known yet.
 std::optional<uint16_t> RdRequester::stride(const Flow& flow, const SendWqe& w) {
-  const size_t room = flow.channel->out().segment_room(flow.room.most, flow.room.certain);
+  const size_t room = flow.channel->out().segment_room(flow.room);
   const uint16_t stride = wire::wdp_stride(room);
   const bool is_read = w.operation == Operation::read;
   if (is_read || message_length(w) <= stride || !flow.channel->out().finds_path()) return stride;

@@ -275,8 +275,7 @@ bool RdResponder::put_response(Inbound& flow) {
   Response& r = flow.responses.front();
   const bool first = r.offset == 0;
   if (first) {
-    r.stride =
-        wire::wdp_stride(flow.channel->out().segment_room(flow.room.most, flow.room.certain));
+    r.stride = wire::wdp_stride(flow.channel->out().segment_room(flow.room));
     if (r.length > r.stride && flow.channel->out().finds_path()) {
       flow.channel->out().want_room(client_);
       return false;

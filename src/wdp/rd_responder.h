@@ -83,7 +83,7 @@ class RdResponder {
   struct Inbound : ListHook<struct UntoldTag>, ListHook<struct AnsweringTag> {
     RdChannel* channel = nullptr;
     uint8_t sidx = 0;
-    RdConsumer::Room room;
+    PathRoom room;
     Doing doing = Doing::nothing;
     Msn msn;  // of the message
     Shape shape;

@@ -30,24 +30,30 @@ size_t front_of(const SentDatagram& d) {
 
 // --- several messages in a datagram (spec/wdp-rd 6.7)
 
-std::byte* RdSendPath::append_shared(size_t size, size_t most) {
-  if (SentDatagram* const last = log_.last_waiting(); last != nullptr && last->shared) {
-    const size_t front = front_of(*last);
-    const size_t before = last->size;
-    if (front + before + WdpBundle::kFrame + size <= most) {
-      log_.grow_last(front + before + WdpBundle::kFrame + size, front, most);
-      std::byte* const bytes = last->bytes.get();
-      if (front > 0) {
-        const uint32_t csn = log_.end().value() - 1;
-        wire::WdpCommon{.wdp_class = WdpBundle::kClass, .class_word = csn}.encode(bytes);
-        WdpBundle::frame(bytes + WdpBundle::kSize, before);
-      }
-      return WdpBundle::frame(bytes + front + before, size);
-    }
+size_t RdSendPath::size_with(size_t size, ClientId client, uint64_t request) {
+  const SentDatagram* const last = log_.last_waiting();
+  if (last == nullptr || !last->takes(client, request)) return 0;
+  return front_of(*last) + last->size + WdpBundle::kFrame + size;
+}
+
+std::byte* RdSendPath::append_shared(size_t size, size_t most, ClientId client, uint64_t request) {
+  const size_t together = size_with(size, client, request);
+  if (together == 0 || together > most) {
+    SentDatagram& d = log_.append(size, client, request);
+    d.shared = true;
+    return d.bytes.get();
   }
-  SentDatagram& d = log_.append(size, 0, 0);
-  d.shared = true;
-  return d.bytes.get();
+  SentDatagram& last = *log_.last_waiting();
+  const size_t front = front_of(last);
+  const size_t before = last.size;
+  log_.grow_last(together, front, most);
+  std::byte* const bytes = last.bytes.get();
+  if (front > 0) {
+    const uint32_t csn = log_.end().value() - 1;
+    wire::WdpCommon{.wdp_class = WdpBundle::kClass, .class_word = csn}.encode(bytes);
+    WdpBundle::frame(bytes + WdpBundle::kSize, before);
+  }
+  return WdpBundle::frame(bytes + front + before, size);
 }
 
 void RdSendPath::take_back_shared(size_t size) {

@@ -74,10 +74,13 @@ class RdSendPath {
   SentDatagram& append(size_t size, ClientId client, uint64_t request) {
     return log_.append(size, client, request);
   }
-  void take_back() { log_.take_back(); }
-  // The same for a message of a queue pair of type RD, which nobody waits for here: it shares the
-  // datagram of those before it that were not sent yet, while that has `most` bytes at most.
-  std::byte* append_shared(size_t size, size_t most);
+  // The same for one that may share a datagram: that of its client's messages before it, which were
+  // not sent yet, while that has `most` bytes at most. A client that wants to know what becomes of
+  // them has given them numbers in a row.
+  std::byte* append_shared(size_t size, size_t most, ClientId client, uint64_t request);
+  // How large that datagram would be with one more message; 0: there is none that takes it.
+  size_t size_with(size_t size, ClientId client, uint64_t request);
+  // The last message is not wanted after all.
   void take_back_shared(size_t size);
   // What was appended last takes no more messages.
   void shut() {

@@ -104,8 +104,8 @@ Result<Ok, WdpDrop> RdTraffic::take(const RdDatagram& datagram, const UdReceptio
     if (!v.ok()) at_.shared.dropped(v.error());
     if (receiver_->waits_for(d.didx)) at_.shared.waits(at_.channel, d.didx);
   });
-  receiver_->taken(csn, datagram.weight(), datagram.asks_for_ack(), is_marked(how.traffic_class),
-                   now);
+  receiver_->taken(csn, datagram.weight(), std::max(1U, datagram.messages_of_ud()),
+                   datagram.asks_for_ack(), is_marked(how.traffic_class), now);
   return Ok{};
 }
 

@@ -37,12 +37,16 @@ struct SentDatagram {
   bool shared = false;    // others may join it until it is sent (RdSendPath::append_shared())
   uint16_t messages = 1;  // in it
   ClientId client = 0;
-  uint64_t request = 0;
-  uint64_t order = 0;  // among all transmissions, the last of it
-  Time sent;           // the last time
+  uint64_t request = 0;  // of the first message; those behind it have the next ones
+  uint64_t order = 0;    // among all transmissions, the last of it
+  Time sent;             // the last time
   Time first_sent;
   uint32_t times = 0;  // sent
 
+  // May the client's message join it?
+  bool takes(ClientId by, uint64_t number) const {
+    return shared && client == by && (by == kNoClient || number == request + messages);
+  }
   // The receiver may have to keep each of its messages by itself.
   size_t weight() const { return size + messages * kDatagramOverhead; }
 };

@@ -21,6 +21,12 @@ struct UdDestination {
 
 class RdChannel;
 
+// UDP payload that the interface takes, and whether the way to there does for certain.
+struct PathRoom {
+  size_t most = 0;
+  bool certain = false;
+};
+
 // How a request travels (spec/wdp-rd 3).
 struct UdCarriage {
   RdChannel* channel = nullptr;  // null: as a datagram of its own
@@ -50,6 +56,8 @@ class UdConsumer {
   virtual const UdDestination& destination(const work::SendWqe& w) = 0;
   // Only where UdParameters::client says that there are channels.
   virtual UdCarriage carriage(const UdDestination&, Time /*now*/) { return {}; }
+  // The same for what its messages may share there.
+  virtual PathRoom room(const Path&) { return {}; }
   // What was held back may go on: the queue wants its turn.
   virtual void wants_turn() {}
   virtual bool take_receive(work::Receive& out) = 0;

@@ -209,7 +209,10 @@ bool UdQueue::hand_over(SendWqe& w, const UdDestination& to, const PieceList& pi
                           .solicited = w.solicited,
                           .immediate = immediate ? std::optional{w.immediate} : std::nullopt,
                           .length = w.length};
-  std::byte* at = channel.out().send(message, parameters_.client, next_);
+  if (channel.out().lacks_room(message, parameters_.client, next_)) {
+    channel.out().segment_room(consumer_.room(to.path));
+  }
+  std::byte* at = channel.out().send_shared(message, parameters_.client, next_);
   for (const IoVec& v : pieces.pieces()) {
     if (!copy_guarded(at, v.iov_base, v.iov_len)) {
       channel.out().take_back(message);

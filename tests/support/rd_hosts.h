@@ -86,7 +86,7 @@ class Hosts {
     place->node->rests = rests_;
     for (uint8_t i = 1; i <= kQueuePairs; ++i) {
       if (type_ == Type::ud) {
-        place->node->add_pair(i);
+        place->node->add_pair(i).way = {.most = 1472};
       } else {
         place->node->add_member(i);
       }

@@ -124,9 +124,20 @@ TEST_F(RdAckBesideMessage, SoHasOneOfSeveral) {
   ask();
   p.post_receives(1);
   b.polls = false;
-  for (uint32_t i = 0; i < 2; ++i) q.send(kA, 3, pattern_bytes(64, i));
+  for (uint32_t i = 0; i < 2; ++i) q.send(kA, 3, pattern_bytes(500, i));
   talk(keep());
   EXPECT_EQ(classes(), (std::vector{WdpClass::rd, WdpClass::rd, WdpClass::rd_ack}));
+  EXPECT_EQ(p.received.size(), 2U);
+}
+
+TEST_F(RdAckBesideMessage, OfSeveralThatShareADatagram) {
+  stand();
+  ask();
+  p.post_receives(1);
+  b.polls = false;
+  for (uint32_t i = 0; i < 2; ++i) q.send(kA, 3, pattern_bytes(64, i));
+  talk(keep());
+  EXPECT_EQ(classes(), std::vector{WdpBundle::kClass});
   EXPECT_EQ(p.received.size(), 2U);
 }
 

@@ -178,7 +178,7 @@ TEST(RdSendPath, ABundleIsOneDatagramToTheNetwork) {
   path.open(SessionToken{1}, false, now);
   for (int i = 0; i < 10; ++i) {
     wire::WdpData{.wdp_class = wire::WdpClass::rd}.encode(
-        path.append_shared(wire::WdpData::kSize, 1472));
+        path.append_shared(wire::WdpData::kSize, 1472, kNoClient, 0));
   }
   Train train;
   path.fill(train, {}, now);

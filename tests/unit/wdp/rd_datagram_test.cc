@@ -112,6 +112,21 @@ TEST(RdDatagram, ABundleAndTheAcknowledgementBehindIt) {
   EXPECT_EQ(payloads, (std::vector<size_t>{24, 30}));
 }
 
+// An RDACK tells their sender that they are complete; those of type RD get a RESP.
+TEST(RdDatagram, CountsTheMessagesOfUd) {
+  WdpData ud = request();
+  ud.wants_response = false;
+  const auto of_ud = [](const Buffer& bytes) {
+    const WdpCommon common = *WdpCommon::parse(bytes);
+    RdDatagram d{common, bytes};
+    EXPECT_TRUE(d.check(kAll).ok());
+    return d.messages_of_ud();
+  };
+  EXPECT_EQ(of_ud(encoded(ud)), 1U);
+  EXPECT_EQ(of_ud(encoded(request())), 0U);
+  EXPECT_EQ(of_ud(bundle({encoded(ud), encoded(request()), encoded(ud), encoded(resp())})), 2U);
+}
+
 // The first one is kept as it was checked, and the others are read anew.
 TEST(RdDatagram, EachMessageOfABundleOnceAndInOrder) {
   std::vector<Buffer> parts;

@@ -90,6 +90,52 @@ TEST_F(RdMessageWriterTest, SegmentsOfAMessageRepeatItsNumber) {
   EXPECT_EQ(numbers(), (std::vector<uint32_t>{1, 1, 2}));
 }
 
+// The lengths of what each datagram has: which messages share one.
+TEST_F(RdMessageWriterTest, MessagesShareADatagramWithThoseBeforeThem) {
+  const auto write = [&](uint32_t length, ClientId client, uint64_t request, size_t most = 500) {
+    const RdMessage m{.sidx = 3, .didx = 5, .length = length};
+    std::memset(writer.write_shared(m, client, request, most), 'x', length);
+  };
+  write(10, 1, 7);
+  write(20, 1, 8);
+  write(21, 1, 10);  // 9 went another way
+  write(30, 2, 11);  // another client's
+  write(31, 2, 12);
+  write(32, 2, 13, 0);  // the peer takes no bundles
+  write(33, 2, 14);
+  write(400, 2, 15);  // no room
+  std::vector<std::vector<uint32_t>> lengths;
+  // A train has datagrams of a size.
+  for (auto all = sent(); !all.empty(); all = sent()) {
+    for (const Datagram& d : all) {
+      auto& of = lengths.emplace_back();
+      for (const Message& m : d) of.push_back(m.header.mlen);
+    }
+  }
+  EXPECT_EQ(lengths,
+            (std::vector<std::vector<uint32_t>>{{10, 20}, {21}, {30, 31}, {32, 33}, {400}}));
+}
+
+// Neither does it join one that goes alone: nobody would hear of it.
+TEST_F(RdMessageWriterTest, OnesThatGoAloneAreJoinedByNobody) {
+  const RdMessage m{.sidx = 3, .didx = 5, .length = 1};
+  writer.write(m, 1, 7);
+  writer.write_shared(m, 1, 8, 500);
+  writer.write(m, 1, 9);
+  EXPECT_EQ(sent().size(), 3U);
+}
+
+TEST_F(RdMessageWriterTest, OneOfSeveralThatIsTakenBack) {
+  const RdMessage m{.sidx = 3, .didx = 5, .length = 1};
+  for (const uint64_t request : {7, 8, 9}) writer.write_shared(m, 1, request, 500);
+  writer.take_back(m);
+  writer.write_shared(m, 1, 9, 500);
+  const auto all = sent();
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].size(), 3U);
+  EXPECT_EQ(all[0].at(2).header.msn, Msn{3});
+}
+
 TEST_F(RdMessageWriterTest, AnswersToReadsAreAFlowOfTheirOwn) {
   WdpData request = segment(5, 10);
   writer.write(request, true, 0);

@@ -95,6 +95,27 @@ TEST_F(RdOutgoingTest, AMessageGoesAndIsAcknowledged) {
   EXPECT_EQ(out.active_at(), now);
 }
 
+TEST_F(RdOutgoingTest, EachMessageOfADatagramIsAcknowledged) {
+  out.opens(now);
+  for (const uint64_t request : {9, 10, 11}) {
+    *out.send_shared({.sidx = 3, .didx = 5, .length = 1}, kClient, request) = std::byte{7};
+  }
+  (void)fill();
+  EXPECT_EQ(*out.take_ack(all_came(), now), true);
+  EXPECT_EQ(client.ended, (std::vector<std::pair<uint64_t, End>>{
+                              {9, End::delivered}, {10, End::delivered}, {11, End::delivered}}));
+}
+
+TEST_F(RdOutgoingTest, EachMessageOfADatagramIsLostWithItsChannel) {
+  out.opens(now);
+  for (const uint64_t request : {9, 10}) {
+    *out.send_shared({.sidx = 3, .didx = 5, .length = 1}, kClient, request) = std::byte{7};
+  }
+  out.end(End::lost);
+  EXPECT_EQ(client.ended, (std::vector<std::pair<uint64_t, End>>{{9, End::lost}, {10, End::lost}}));
+  EXPECT_EQ(out.messages_lost(), 2U);
+}
+
 TEST_F(RdOutgoingTest, NothingGoesBeforeItIsOpen) {
   send();
   EXPECT_FALSE(out.is_open());
@@ -196,20 +217,43 @@ TEST_F(RdOutgoingTest, SoManyAnswersAreKept) {
 
 TEST_F(RdOutgoingTest, SegmentsAreSmallUntilThePathIsKnown) {
   out.opens(now);
-  EXPECT_EQ(out.segment_room(8000, true), 8000U);
+  EXPECT_EQ(out.segment_room({8000, true}), 8000U);
   EXPECT_EQ(owner.times, 0);
   EXPECT_FALSE(out.finds_path());
-  const size_t least = out.segment_room(8000, false);
+  const size_t least = out.segment_room({8000, false});
   EXPECT_LT(least, 1500U);
   EXPECT_EQ(owner.times, 1) << "there is a probe to send";
   EXPECT_TRUE(out.finds_path());
-  (void)out.segment_room(8000, false);
+  (void)out.segment_room({8000, false});
   EXPECT_EQ(owner.times, 1);
   out.want_room(kClient);
   EXPECT_TRUE(out.search().take(now).has_value());
   EXPECT_TRUE(out.tick(now + 1s));
   EXPECT_FALSE(out.finds_path());
   EXPECT_EQ(client.rooms, 1);
+}
+
+TEST_F(RdOutgoingTest, ThePathIsAskedForWhereMessagesLackRoom) {
+  out.opens(now);
+  RdMessage m{.sidx = 3, .didx = 5, .length = 400};
+  EXPECT_FALSE(out.lacks_room(m, kClient, 1)) << "nothing waits";
+  (void)out.send_shared(m, kClient, 1);
+  m.length = 20;
+  EXPECT_FALSE(out.lacks_room(m, kClient, 2)) << "each path carries both";
+  m.length = 100;
+  EXPECT_FALSE(out.lacks_room(m, kClient, 3)) << "they could not share anyway";
+  EXPECT_TRUE(out.lacks_room(m, kClient, 2));
+  (void)out.segment_room({8000, false});
+  EXPECT_FALSE(out.lacks_room(m, kClient, 2));
+}
+
+TEST_F(RdOutgoingTest, ACertainPathIsKnownAtOnce) {
+  out.opens(now);
+  const RdMessage m{.sidx = 3, .didx = 5, .length = 400};
+  (void)out.send_shared(m, kClient, 1);
+  EXPECT_TRUE(out.lacks_room(m, kClient, 2));
+  (void)out.segment_room({8000, true});
+  EXPECT_FALSE(out.lacks_room(m, kClient, 2));
 }
 
 TEST_F(RdOutgoingTest, AnAcknowledgementGoesWithASmallMessage) {
@@ -230,6 +274,11 @@ TEST_F(RdOutgoingToOlderTest, KnowsNoBundles) {
   send();
   ASSERT_TRUE(out.ready(now));
   EXPECT_FALSE(out.takes_ack());
+  for (const uint64_t request : {2, 3}) {
+    (void)out.send_shared({.sidx = 3, .didx = 5, .length = 1}, kClient, request);
+  }
+  EXPECT_FALSE(out.lacks_room({.length = 1000}, kClient, 4));
+  EXPECT_EQ(fill(), 3 * (wire::WdpData::kSize + 1));
 }
 
 // The next message has the number behind the last one's.
@@ -254,7 +303,7 @@ TEST_F(RdOutgoingTest, GoesOnWhereItRested) {
 
 TEST_F(RdOutgoingTest, APathThatCarriesLessIsHeeded) {
   out.opens(now);
-  (void)out.segment_room(8000, false);
+  (void)out.segment_room({8000, false});
   out.path_carries(1300);
   for (int i = 0; i < 20; ++i) {
     const auto probe = out.search().take(now);
@@ -263,7 +312,7 @@ TEST_F(RdOutgoingTest, APathThatCarriesLessIsHeeded) {
     if (!probe) break;
     EXPECT_LE(probe->size, 1300U);
   }
-  EXPECT_LE(out.segment_room(8000, false), 1300U);
+  EXPECT_LE(out.segment_room({8000, false}), 1300U);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ constexpr size_t kInterface = 1472;
 const size_t kLeast = PathProbe::least(true);
 
 struct RdPathSearchTest : ::testing::Test {
-  size_t room(bool certain = false) { return search.segment_room(kInterface, certain, true); }
+  size_t room(bool certain = false) { return search.segment_room({kInterface, certain}, true); }
   // The next probe is answered.
   bool answer() {
     const auto probe = search.take(now);
@@ -40,7 +40,7 @@ TEST_F(RdPathSearchTest, WhatEachPathCarriesUntilThereIsAnAnswer) {
   EXPECT_TRUE(answer());
   EXPECT_FALSE(search.holds_up());
   EXPECT_EQ(room(), kInterface);
-  EXPECT_EQ(search.bundle_room(true), kInterface) << "as of the last segment";
+  EXPECT_EQ(search.bundle_room(true), kInterface);
 }
 
 TEST_F(RdPathSearchTest, ACertainPathIsNotSearched) {
@@ -50,7 +50,7 @@ TEST_F(RdPathSearchTest, ACertainPathIsNotSearched) {
 }
 
 TEST_F(RdPathSearchTest, BundlesAreNotAsLargeAsAnyDatagram) {
-  EXPECT_EQ(search.segment_room(65000, true, true), 65000U);
+  EXPECT_EQ(search.segment_room({65000, true}, true), 65000U);
   EXPECT_EQ(search.bundle_room(true), 8192U);
 }
 

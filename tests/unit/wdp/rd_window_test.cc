@@ -36,7 +36,7 @@ struct Receiver final : RdSink {
                                        .opcode = wire::Opcode::send,
                                        .stride = kBytes}};
     EXPECT_TRUE(path.accept(arrival, payload_, *this, now).ok());
-    path.taken(Csn{next_++}, kWeight, false, false, now);
+    path.taken(Csn{next_++}, kWeight, 1, false, false, now);
     return true;
   }
   // A sender that the window holds up: a window in each round trip.
