@@ -35,7 +35,12 @@ struct RdWriterTest : ::testing::Test {
         return d.push_back(message(bytes));
       }
       for (Bytes rest = Bytes{bytes}.subspan(wire::WdpBundle::kSize); !rest.empty();) {
-        d.push_back(message(*wire::WdpBundle::take(rest)));
+        const auto part = wire::WdpBundle::take(rest);
+        if (!part || part->size() < wire::WdpData::kSize) {
+          ADD_FAILURE() << "a bundle with a part that is none";
+          break;
+        }
+        d.push_back(message(*part));
       }
     });
     return all;
