@@ -11,12 +11,11 @@ using State = SentDatagram::State;
 SentDatagram& SentLog::append(size_t size, ClientId client, uint64_t request) {
   if (!kept_) kept_ = std::make_unique<Kept>();
   DatagramBuffer buffer = kept_->spares.take(size);
-  SentDatagram& d = kept_->log.push_back({});
-  d.bytes = std::move(buffer.bytes);
-  d.room = buffer.room;
-  d.size = static_cast<uint32_t>(size);
-  d.client = client;
-  d.request = request;
+  SentDatagram& d = kept_->log.push_back({.bytes = std::move(buffer.bytes),
+                                          .size = static_cast<uint32_t>(size),
+                                          .room = buffer.room,
+                                          .client = client,
+                                          .request = request});
   stored_ += d.weight();
   return d;
 }
@@ -101,9 +100,8 @@ SentLog::Next SentLog::next_waiting() {
 
 SentLog::Next SentLog::oldest() {
   for (size_t i = 0; i < next_; ++i) {
-    if (kept_->log[i].state != State::acknowledged) {
-      return {front_ + static_cast<uint32_t>(i), &kept_->log[i]};
-    }
+    SentDatagram& d = kept_->log[i];
+    if (d.state != State::acknowledged) return {front_ + static_cast<uint32_t>(i), &d};
   }
   return {};
 }

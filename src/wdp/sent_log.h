@@ -86,9 +86,8 @@ class SentLog {
   // It goes out now.
   void transmitted(Csn csn, Time now);
 
-  // --- bytes that a train refers to, instead of a copy of them. They stay where they are until the
-  // train is gone, whatever the peer has meanwhile. Throws std::bad_alloc, and nothing is lent
-  // then.
+  // --- bytes that a train refers to, instead of a copy. They stay where they are until it is gone,
+  // whatever the peer has meanwhile. Throws std::bad_alloc, and nothing is lent then.
   void lend(SentDatagram& d);
   // The train is gone.
   void train_gone();
