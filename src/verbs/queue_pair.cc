@@ -13,14 +13,18 @@ Outcome<std::unique_ptr<QueuePair>> QueuePair::create(QpInit& init) {
   if (traits == nullptr) return fail(Errc::not_supported);
   // Receives are the shared queue's, and so are their limits (ibv_create_qp(3)).
   if (init.srq != nullptr) init.limits.max_recv_wr = init.limits.max_recv_sge = 0;
-  const QpLimits& l = init.limits;
+  QpLimits& l = init.limits;
+  // A queue that takes requests takes those of one segment, as adapters' do, whose places have room
+  // for it: programs that ask for none post them.
+  if (l.max_send_wr > 0) l.max_send_sge = std::max(l.max_send_sge, 1U);
+  if (l.max_recv_wr > 0) l.max_recv_sge = std::max(l.max_recv_sge, 1U);
   if (l.max_send_wr > device::kMaxQpWr || l.max_recv_wr > device::kMaxQpWr ||
       l.max_send_sge > device::kMaxSge || l.max_recv_sge > device::kMaxSge ||
       l.max_inline > device::kMaxInline) {
     return fail(Errc::invalid);
   }
   // A slot has room for so much in any case, and programs send inline without having asked for it.
-  init.limits.max_inline = std::max(
+  l.max_inline = std::max(
       l.max_inline, std::min(device::kMaxInline, work::SendQueue::least_room(l.max_send_sge)));
   Adapter& adapter = init.context->adapter();
   engine::Engine& engine = adapter.next_engine();

@@ -80,6 +80,26 @@ TEST_F(QpTest, AsMuchInlineDataAsTheSgesHaveRoomFor) {
   }
 }
 
+// Samples leave the numbers of SGEs at 0, which adapters make one, and post requests of one.
+TEST_F(QpTest, AQueueThatTakesRequestsTakesThoseOfOneSegment) {
+  ibv_qp_init_attr a = attr();
+  a.cap.max_send_sge = a.cap.max_recv_sge = 0;
+  const Owned<ibv_qp> qp{ibv_create_qp(pd.get(), &a)};
+  ASSERT_NE(qp, nullptr);
+  EXPECT_EQ(a.cap.max_send_sge, 1U);
+  EXPECT_EQ(a.cap.max_recv_sge, 1U);
+  ibv_qp_attr now{};
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(ibv_query_qp(qp.get(), &now, IBV_QP_CAP, &init), 0);
+  EXPECT_EQ(now.cap.max_send_sge, 1U);
+  EXPECT_EQ(now.cap.max_recv_sge, 1U);
+  a.cap = {.max_send_wr = 0, .max_recv_wr = 0, .max_send_sge = 0, .max_recv_sge = 0};
+  const Owned<ibv_qp> idle{ibv_create_qp(pd.get(), &a)};
+  ASSERT_NE(idle, nullptr);
+  EXPECT_EQ(a.cap.max_send_sge, 0U);
+  EXPECT_EQ(a.cap.max_recv_sge, 0U);
+}
+
 TEST_F(QpTest, ExtendedOptions) {
   ibv_qp_init_attr_ex a{};
   a.qp_type = IBV_QPT_RC;
