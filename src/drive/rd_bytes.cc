@@ -59,6 +59,18 @@ RdBytes::RdBytes(DatagramDriver& driver, wdp::RdChannel& channel, const wire::Rd
   stream_->begin(*offers.peer, channel, most_between(offers.own, *offers.peer));
 }
 
+RdBytes::RdBytes(DatagramDriver& driver, const wdp::Path& path, const wire::RdOffers& offers,
+                 GivenUp given_up)
+    : DatagramSender(config::options().ud_big),
+      driver_(driver),
+      initiator_(false),
+      state_(std::make_unique<State>(in_channel())),
+      stream_(std::make_unique<wdp::RdStream>(
+          driver.wdp_socket().channels(), static_cast<wdp::RdStreamOwner&>(*this), offers.own)) {
+  state_->given_up = std::move(given_up);
+  stream_->await(*offers.peer, path, most_between(offers.own, *offers.peer));
+}
+
 RdBytes::State RdBytes::in_channel() {
   State s;
   s.carrier = Carrier::datagrams;
@@ -165,6 +177,7 @@ void RdBytes::listen() const {
 
 void RdBytes::visited(Token& token) {
   State& s = *state_;
+  if (s.given_up != nullptr) wait_for_peer(token);
   if (s.carrier == Carrier::datagrams) {
     if (!initiator_ && !s.over && stream_->heard()) s.over = say(wire::RdWord::over);
     if (s.over && has_tcp()) {
@@ -180,7 +193,22 @@ void RdBytes::visited(Token& token) {
   driver_.settle(token);
 }
 
+void RdBytes::wait_for_peer(Token& token) {
+  State& s = *state_;
+  if (stream_->awaits()) {
+    if (s.wait == nullptr) s.wait = &PeerWait::start(token, *stream_, driver_, s.given_up);
+    return;
+  }
+  if (s.wait != nullptr) std::exchange(s.wait, nullptr)->stop(token);
+  s.given_up.reset();
+}
+
 void RdBytes::leave(Token& token, bool abort) {
+  if (stream_->awaits()) {
+    driver_.open_channel(token, stream_->path());
+    stream_->turn_away();
+  }
+  if (state_->wait != nullptr) std::exchange(state_->wait, nullptr)->stop(token);
   stream_->leave(abort || !state_->ready);
   driver_.remove(token, *this);
   driver_.settle(token);

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "drive/datagram_driver.h"
+#include "drive/peer_wait.h"
 #include "port/byte_stream.h"
 #include "wdp/rd_stream.h"
 
@@ -34,6 +35,10 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
   // stream has begun there; the Responder's, which begins by this.
   RdBytes(DatagramDriver& driver, std::unique_ptr<wdp::RdStream> stream);
   RdBytes(DatagramDriver& driver, wdp::RdChannel& channel, const wire::RdOffers& offers);
+  // The Responder of rdma_cm (spec/wdp-rd 7.6): waits for the Initiator, who comes by that path and
+  // may have `given_up` since.
+  RdBytes(DatagramDriver& driver, const wdp::Path& path, const wire::RdOffers& offers,
+          GivenUp given_up);
   RdBytes(const RdBytes&) = delete;
   RdBytes& operator=(const RdBytes&) = delete;
   // One that no driver has begun to use, for want of memory, leaves the channels by itself.
@@ -93,6 +98,8 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
     bool changed = false;    // the user is to be called
     bool no_memory = false;  // for the user, in the middle of what came
     int error = 0;
+    GivenUp given_up;          // while the Initiator is waited for
+    PeerWait* wait = nullptr;  // of the engine
   };
 
   bool has_tcp() const { return state_->start != nullptr && state_->start->tcp->fd() >= 0; }
@@ -108,6 +115,7 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
   void take_answer(Bytes said) const;
   bool say(wire::RdWord word) const;
   void begin_stream(const wire::RdOffer& peer) const;
+  void wait_for_peer(Token& token);
 
   DatagramDriver& driver_;
   const bool initiator_;

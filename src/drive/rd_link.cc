@@ -7,6 +7,7 @@
 #include "config/options.h"
 #include "wdp/cubic.h"
 #include "wdp/fixed_rate.h"
+#include "wdp/port_question.h"
 
 namespace weft::drive {
 namespace {
@@ -14,6 +15,9 @@ namespace {
 // When a process that ends looks first whether the peer has all, and whether it heard the goodbye.
 constexpr Duration kFirstLook = std::chrono::milliseconds{2};
 constexpr Duration kFirstOfGoodbye = std::chrono::microseconds{100};
+// For the first answer to a call, and between the looks for its port that follow.
+constexpr Duration kAnswersWithin = std::chrono::milliseconds{2};
+constexpr Duration kPortLooks = std::chrono::milliseconds{100};
 // For the turn that looks.
 constexpr Duration kLooks = std::chrono::microseconds{100};
 
@@ -48,6 +52,7 @@ RdLink& RdLink::start(Token& token, DatagramDriver& driver) {
 // connections for 15 s. Whether it has its port yet is asked again with each question that it
 // leaves unanswered: it may have been slow at first, and killed then.
 void RdLink::look_for_peer(Token& token) {
+  if (channel_.calls_for_connection()) return look_for_called_port(token);
   const uint32_t silence = channel_.silence();
   if (silence == 0 || silence > checked_) stop_check(token);
   if (silence > std::exchange(checked_, silence)) {
@@ -56,13 +61,22 @@ void RdLink::look_for_peer(Token& token) {
   }
 }
 
+// A connection can go by TCP, or has been told of by a process that is gone. Messages without one
+// wait for a process that may be about to begin.
+void RdLink::look_for_called_port(Token& token) {
+  if (check_ != nullptr) return;
+  const Duration pause = std::exchange(asked_, true) ? kPortLooks : kAnswersWithin;
+  check_ = &PortCheck::start(token, driver_, *this, channel_.path(),
+                             wdp::port_question(driver_.random()), token.now() + pause);
+}
+
 void RdLink::stop_check(Token& token) {
   if (check_ != nullptr) std::exchange(check_, nullptr)->stop(token);
 }
 
 void RdLink::port_checked(Token& token, bool closed) {
   check_ = nullptr;
-  if (closed && channel_.silence() > 0) channel_.abort();
+  if (closed && (channel_.silence() > 0 || channel_.calls_for_connection())) channel_.abort();
   driver_.schedule(*this);
   driver_.settle(token);
 }

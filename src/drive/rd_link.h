@@ -39,6 +39,7 @@ class RdLink final : public engine::EventHandler,
   void port_checked(Token& token, bool closed) override;
   void end(Token& token);
   void look_for_peer(Token& token);
+  void look_for_called_port(Token& token);
   void stop_check(Token& token);
   Time next_look(Token& token);
 
@@ -50,6 +51,7 @@ class RdLink final : public engine::EventHandler,
   // Since the peer answers nothing: whether it has its port yet.
   PortCheck* check_ = nullptr;
   uint32_t checked_ = 0;  // after so many questions
+  bool asked_ = false;    // before there was an answer to the call
   stats::EngineBlock& engine_;
   RdTally tally_;
   HandshakeTally handshake_;

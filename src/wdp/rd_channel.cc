@@ -81,6 +81,11 @@ void RdChannel::enter() {
   if (state_ == State::setting_up) owner_.reached();
 }
 
+bool RdChannel::calls_for_connection() const {
+  return state_ == State::setting_up && for_connection_ && handshake() != nullptr &&
+         handshake()->state() == Handshake::State::req_sent;
+}
+
 uint32_t RdChannel::ask_peer() {
   owner_.reached();
   return control_.presence().want();

@@ -40,6 +40,12 @@ class RdChannel final : public TrainSource {
   // --- connections that it carries: while there are any it asks whether the peer is there, and
   // does not end by itself
   void enter();
+  // The one that enters is a connection of RC, which need not wait for a process that is yet to
+  // begin.
+  void enter_connection() {
+    enter();
+    for_connection_ = true;
+  }
   void leave() { control_.presence().leave(); }
   // Is this still the peer's channel? Asks it. Whoever wants room hears of the answer; a peer that
   // does not know the channel says so, and it ends. The number is for has_answered().
@@ -105,6 +111,8 @@ class RdChannel final : public TrainSource {
   uint32_t silence() const {
     return speaks() ? control_.presence().silence(sender().unanswered()) : 0;
   }
+  // It calls, has no answer, and a connection waits for it.
+  bool calls_for_connection() const;
   // A question for that: the peer drops it, as it comes from another port.
   std::vector<std::byte> question() const { return control_.question(); }
   // Null once both sides have heard that the channel stands.
@@ -171,6 +179,7 @@ class RdChannel final : public TrainSource {
   RdOpening opening_;
   RdTraffic traffic_;
   RdControl control_;
+  bool for_connection_ = false;
   bool closed_ = false;  // by this side: nobody posts receives any more
   RdClient::End end_ = RdClient::End::lost;
 };

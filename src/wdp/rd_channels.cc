@@ -173,6 +173,7 @@ bool RdChannels::keep_start(const RdChannel& channel, const RdArrival& arrival, 
   starts_.push_back({.word = word,
                      .channel = channel.token(),
                      .index = d.didx,
+                     .caller = static_cast<uint16_t>(d.to.value()),
                      .offer = *offer,
                      .frame = {frame.begin(), frame.end()}});
   return true;

@@ -1,5 +1,5 @@
-// The start of an RC connection through a channel (spec/wdp-rd 7.5): messages that reach a queue
-// pair which has no connection yet.
+// The start of an RC connection through a channel (spec/wdp-rd 7.5, 7.6): messages that reach a
+// queue pair which has no connection yet, or a listener of rdma_cm.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,15 @@ namespace weft::wdp {
 // The largest of them: an offer, a frame of MPA and its private data.
 inline constexpr uint32_t kMostOfStart = wire::RdOffer::kSize + 20 + 512;
 
+// The index by which a listener of rdma_cm is called: its port has no queue pairs.
+inline constexpr uint8_t kListenerIndex = 1;
+
 // A Request, or that one is taken back.
 struct RdStart {
   wire::RdStreamWord word{};
   SessionToken channel;  // by which it came
   uint8_t index = 0;     // of the one that it is for
+  uint16_t caller = 0;   // by rdma_cm: the port of the id that calls, where it has one
   wire::RdOffer offer;   // of the queue pair that sent it
   std::vector<std::byte> frame;
 };

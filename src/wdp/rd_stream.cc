@@ -47,6 +47,7 @@ void RdStream::begin(const wire::RdOffer& peer, RdChannel& channel, size_t most)
 
 bool RdStream::has_channel() {
   if (channel_ != nullptr || error_ != 0 || left_) return true;
+  if (awaits_) return false;
   RdChannel* const found = channels_.find(path_);
   if (found == nullptr) return false;
   if (asked_ == nullptr && found->was_at_rest()) ask(*found);
@@ -66,16 +67,19 @@ void RdStream::ask(RdChannel& channel) {
 }
 
 void RdStream::go_by(RdChannel& channel) {
-  channel.enter();
+  channel.enter_connection();
   if (asked_ != nullptr) std::exchange(asked_, nullptr)->leave();
   channel_ = &channel;
+  if (announces_) say(Word::taken, 0);
+  announces_ = false;
 }
 
 // --- the start through a channel
 
 void RdStream::say_start(Word word, uint32_t session, Bytes payload) {
-  const RdMessage m =
+  RdMessage m =
       start_message(own_.qpn, peer_.qpn, session, word, static_cast<uint32_t>(payload.size()));
+  m.number = caller_.value_or(0);
   std::copy(payload.begin(), payload.end(), channel_->out().send(m, client_, 0));
 }
 
@@ -91,6 +95,48 @@ bool RdStream::request(Qpn to, Bytes frame) {
   say_start(Word::request, 0, payload);
   requested_ = true;
   return true;
+}
+
+void RdStream::call_listener(const Path& path, uint16_t caller) {
+  path_ = path;
+  caller_ = caller;
+}
+
+void RdStream::begin_there(const wire::RdOffer& peer, size_t most) {
+  Path there = path_;
+  there.to.port = port_of(peer.qpn);
+  requested_ = false;
+  std::exchange(channel_, nullptr)->leave();
+  announces_ = true;
+  const bool greeted = greeting_ && greeting_->from == peer.qpn;
+  RdChannel* const by = greeted ? channels_.find(greeting_->channel) : nullptr;
+  if (by != nullptr && by->is_usable()) {
+    // Whoever knows the session is the peer, and this is its channel.
+    begin(peer, *by, most);
+  } else {
+    begin(peer, there, most);
+  }
+  if (greeted && greeting_->word == Word::abort) fail(ECONNRESET);
+}
+
+void RdStream::await(const wire::RdOffer& peer, const Path& path, size_t most) {
+  peer_ = peer;
+  path_ = path;
+  most_ = most;
+  awaits_ = true;
+  if (RdChannel* const known = channels_.find(path_)) greet(*known, Word::taken);
+}
+
+void RdStream::turn_away() {
+  if (RdChannel* const known = channels_.find(path_)) greet(*known, Word::abort);
+}
+
+// The end of that channel is none of the stream's: whether the peer has it yet is not known.
+void RdStream::greet(RdChannel& channel, Word word) {
+  if (!channel.out().has_room(0)) return;
+  RdMessage m = message(0, 0);
+  m.immediate = static_cast<uint32_t>(word);
+  channel.out().send(m, kNoClient, 0);
 }
 
 void RdStream::cancel_request() {
@@ -117,6 +163,16 @@ Result<Ok, WdpDrop> RdStream::hear_reply(const RdChannel& channel, const RdArriv
   heard_ = true;
   owner_->replied(frame);
   return Ok{};
+}
+
+// Of a listener's host: the Reply may be behind it, and says whether that queue pair is meant.
+bool RdStream::greeted(const RdChannel& channel, const RdArrival& arrival) {
+  const wire::WdpData& d = arrival.header;
+  if (!caller_ || arrival.how.from.address != path_.to.address || !d.has_immediate()) return false;
+  const auto word = static_cast<Word>(d.imm_or_read);
+  if (word != Word::taken && word != Word::abort) return false;
+  greeting_ = {.channel = channel.token(), .from = arrival.source, .word = word};
+  return true;
 }
 
 // --- out
@@ -203,6 +259,7 @@ void RdStream::leave(bool abort) {
 void RdStream::forsake() {
   try {
     cancel_request();
+    if (awaits()) turn_away();
     leave(true);
   } catch (const std::bad_alloc&) {
     if (error_ == 0) error_ = ENOMEM;  // nothing more is said
@@ -297,6 +354,7 @@ Result<Ok, WdpDrop> RdStream::take(RdChannel& channel, const RdArrival& arrival,
   if ((!begun() && !requested_) || d.q_key().value() != own_.session) {
     return weft::fail(WdpDrop::wrong_q_key);
   }
+  if (!from_peer && !begun() && greeted(channel, arrival)) return Ok{};
   if (!from_peer) return weft::fail(WdpDrop::wrong_address);
   if (!begun()) return hear_reply(channel, arrival, payload);
   heard_ = true;

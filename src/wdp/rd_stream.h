@@ -9,6 +9,8 @@
 // Above 400 lines with its source: one stream, both ways and its end.
 #pragma once
 
+#include <cerrno>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -53,6 +55,20 @@ class RdStream final : public RdClient, public RdReceiver {
   // --- the start through a channel (spec/wdp-rd 7.5), before begin()
   // The Initiator: this end looks for a channel there. See needs_channel().
   void call(const Path& path) { path_ = path; }
+  // The same to a listener of rdma_cm (spec/wdp-rd 7.6), which is told the port of the id.
+  void call_listener(const Path& path, uint16_t caller);
+  // Its Reply has named the queue pair, at another port of the same host: the stream goes by the
+  // channel there.
+  void begin_there(const wire::RdOffer& peer, size_t most);
+  // The Responder of rdma_cm, instead of begin(): nothing is sent before the peer's first word has
+  // come, by the channel that it comes by. Where there is a channel the peer is greeted.
+  void await(const wire::RdOffer& peer, const Path& path, size_t most);
+  bool awaits() const { return awaits_ && channel_ == nullptr && error_ == 0 && !left_; }
+  // It will not come.
+  void peer_lost() { fail(ECONNRESET); }
+  // awaits(), and this end is about to leave: what the peer is told by any channel, for it may come
+  // yet. There is a channel (RdChannels::find()).
+  void turn_away();
   // has_channel() said yes. The Request is for that queue pair of the peer's. False: the channel
   // has no room, and stream_changed() tells when there is.
   bool request(Qpn to, Bytes frame);
@@ -75,7 +91,7 @@ class RdStream final : public RdClient, public RdReceiver {
   // ended, or end itself: its peer is asked first, and stream_changed() tells of the answer.
   bool has_channel();
   // There is none, nor one that is asked: the owner opens one, and asks again.
-  bool needs_channel() { return !has_channel() && channels_.find(path_) == nullptr; }
+  bool needs_channel() { return !awaits() && !has_channel() && channels_.find(path_) == nullptr; }
   // It waits for one that is at rest.
   bool channel_rests() {
     return needs_channel() && channels_.resting().has(ChannelEnds::of(path_));
@@ -131,8 +147,16 @@ class RdStream final : public RdClient, public RdReceiver {
     bool shrinks = false;  // it is to hear that there is no extra
   };
 
+  // What the queue pair of a listener has said before the listener's Reply came.
+  struct Greeting {
+    SessionToken channel;
+    Qpn from;
+    Word word{};
+  };
   void ask(RdChannel& channel);
   void go_by(RdChannel& channel);
+  void greet(RdChannel& channel, Word word);
+  bool greeted(const RdChannel& channel, const RdArrival& arrival);
   RdMessage message(uint32_t number, size_t bytes) const;
   void say(Word word, uint32_t number, uint64_t request = 0);
   void tell_soon() noexcept;
@@ -162,7 +186,12 @@ class RdStream final : public RdClient, public RdReceiver {
   uint64_t told_read_ = 0;  // what the peer knows that was read
   Window window_;
   bool requested_ = false;
-  bool has_begun_there_ = false;  // for the start has passed through the channel
+  // Of rdma_cm
+  std::optional<uint16_t> caller_;    // the Initiator: its id's port
+  std::optional<Greeting> greeting_;  // the Initiator
+  bool announces_ = false;            // the Initiator: says a first word
+  bool awaits_ = false;               // the Responder: hears one
+  bool has_begun_there_ = false;      // for the start has passed through the channel
   bool heard_ = false;
   bool ended_ = false;
   bool peer_ended_ = false;
