@@ -21,8 +21,8 @@ ChannelRequest::Came ChannelRequest::start(Token& token, ChannelRequestHandler& 
     return Came{};
   };
   const Qpn own = make_qpn(channels.setup()->own_port, start.index);
-  auto owned = std::unique_ptr<ChannelRequest>{
-      new ChannelRequest(handler, driver, *channel, start.offer, own)};
+  auto owned =
+      std::unique_ptr<ChannelRequest>{new ChannelRequest(handler, driver, *channel, start, own)};
   ChannelRequest& r = *owned;
   auto request = r.responder_.received(frame);
   if (!request.ok()) return count(refusal_of(request.error()));
@@ -32,6 +32,11 @@ ChannelRequest::Came ChannelRequest::start(Token& token, ChannelRequestHandler& 
   // Until end() the channel neither rests nor ends by itself.
   channel->enter();
   return {.request = &r, .frame = std::move(**request)};
+}
+
+bool ChannelRequest::channel_has_ended() const {
+  const wdp::RdChannel* const c = driver_.wdp_socket().channels().find(channel_);
+  return c == nullptr || !c->is_usable();
 }
 
 bool ChannelRequest::is_cancelled_by(const wdp::RdStart& start) const {
@@ -76,12 +81,40 @@ std::optional<Started> ChannelRequest::accept(Token& token, const mpa::Offer& li
 
 void ChannelRequest::reject(Token& token, Bytes private_data) {
   if (wdp::RdChannel* const by = channel()) {
-    const auto frame = responder_.reject(private_data);
-    const auto m = wdp::start_message(own_, peer_.qpn, peer_.session, wire::RdStreamWord::reply,
-                                      static_cast<uint32_t>(frame.size()));
-    std::copy(frame.begin(), frame.end(), by->out().send(m, wdp::kNoClient, 0));
+    say(*by, responder_.reject(private_data));
   }
   drop(token);
+}
+
+void ChannelRequest::say(wdp::RdChannel& by, Bytes reply) {
+  const auto m = wdp::start_message(own_, peer_.qpn, peer_.session, wire::RdStreamWord::reply,
+                                    static_cast<uint32_t>(reply.size()));
+  std::copy(reply.begin(), reply.end(), by.out().send(m, wdp::kNoClient, 0));
+}
+
+std::optional<mpa::Parameters> ChannelRequest::accept_there(Token& token, const mpa::Offer& limits,
+                                                            Bytes private_data,
+                                                            const wire::RdOffer& own,
+                                                            drive::GivenUp given_up) {
+  wdp::RdChannel* const by = channel();
+  if (by == nullptr || !responder_.may_offer_rd(limits, private_data.size())) {
+    stats::count(token.runtime().counters().start_refused, StartRefusal::reply_unsent);
+    drop(token);
+    return {};
+  }
+  const auto reply = responder_.accept(limits, private_data, {}, own);
+  if (keeper_ != nullptr) keeper_->request_accepted(token, *this, std::move(given_up));
+  say(*by, reply.bytes);
+  token.runtime().counters().channel_starts_accepted.add();
+  drop(token);
+  return reply.parameters;
+}
+
+void ChannelRequest::gone(Token& token) {
+  ChannelRequestHandler& handler = *handler_;
+  stats::count(token.runtime().counters().start_refused, StartRefusal::peer_left);
+  drop(token);
+  handler.request_gone(token, *this);
 }
 
 void ChannelRequest::wait_until(Token& token, Time when) {
@@ -98,6 +131,7 @@ void ChannelRequest::drop(Token& token) {
 void ChannelRequest::end(Token& token) {
   gone_ = true;
   if (wdp::RdChannel* const by = driver_.wdp_socket().channels().find(channel_)) by->leave();
+  if (keeper_ != nullptr) keeper_->request_over(token, *this);
   token.runtime().remove(token, *this);
 }
 

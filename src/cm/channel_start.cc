@@ -29,7 +29,11 @@ ChannelStart::ChannelStart(ChannelStartHandler& handler, drive::DatagramDriver& 
       request_(initiator_.request(plan_.private_data, false, true)),
       stream_(std::make_unique<wdp::RdStream>(driver.wdp_socket().channels(),
                                               static_cast<wdp::RdStreamOwner&>(*this), plan_.own)) {
-  stream_->call(plan_.path);
+  if (plan_.caller) {
+    stream_->call_listener(plan_.path, *plan_.caller);
+  } else {
+    stream_->call(plan_.path);
+  }
 }
 
 ChannelStart::~ChannelStart() {
@@ -59,18 +63,14 @@ void ChannelStart::settled(Token& token) {
 
 void ChannelStart::proceed(Token& token) {
   if (stream_->error() != 0) {
-    end(token);
-    return handler_.no_channel(token, *this, false);
+    return no_channel(token, driver_.wdp_socket().channels().is_refused(plan_.path, token.now()));
   }
   if (state_ != State::opening) return;
   if (stream_->needs_channel()) open_channel(token);
   if (!stream_->has_channel()) return;
   wdp::RdChannel& channel = *stream_->channel();
   if (channel.state() == wdp::RdChannel::State::setting_up) return stream_->want_room();
-  if (!channel.has_starts()) {
-    end(token);
-    return handler_.no_channel(token, *this, true);
-  }
+  if (!channel.has_starts()) return no_channel(token, true);
   if (!stream_->request(plan_.to, request_)) return;
   state_ = State::awaiting_reply;
   token.runtime().counters().channel_starts.add();
@@ -83,6 +83,20 @@ void ChannelStart::open_channel(Token& token) {
   driver_.open_channel(token, plan_.path);
 }
 
+void ChannelStart::no_channel(Token& token, bool silent) {
+  end(token);
+  handler_.no_channel(token, *this, silent);
+}
+
+void ChannelStart::begin_stream(const wire::RdOffer& peer) {
+  const size_t most = drive::RdBytes::most_between(plan_.own, peer);
+  if (plan_.caller) {
+    stream_->begin_there(peer, most);
+  } else {
+    stream_->begin(peer, *stream_->channel(), most);
+  }
+}
+
 // What comes behind it is the stream's, at once.
 void ChannelStart::replied(Bytes frame) {
   if (state_ == State::replied) return;
@@ -90,8 +104,7 @@ void ChannelStart::replied(Bytes frame) {
   state_ = State::replied;
   if (outcome_ && outcome_->rejected) stream_->refused();
   if (outcome_ && outcome_->accepted && outcome_->rd && outcome_->rd->session != 0) {
-    stream_->begin(*outcome_->rd, *stream_->channel(),
-                   drive::RdBytes::most_between(plan_.own, *outcome_->rd));
+    begin_stream(*outcome_->rd);
   }
   driver_.schedule_settling(*this);
 }
@@ -115,10 +128,7 @@ void ChannelStart::judge(Token& token) {
 }
 
 void ChannelStart::on_deadline(Token& token) {
-  if (state_ == State::opening) {
-    end(token);
-    return handler_.no_channel(token, *this, true);
-  }
+  if (state_ == State::opening) return no_channel(token, true);
   if (token.now() < until_) {
     // A queue pair that is not ready has its peer wait, too.
     if (stream_->channel() != nullptr) (void)stream_->channel()->ask_peer();

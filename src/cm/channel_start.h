@@ -1,5 +1,5 @@
-// The active side of a start through a channel of reliable datagrams (spec/wdp-rd 7.5): a channel
-// to the peer's socket, a Request to its queue pair, the Reply.
+// The active side of a start through a channel of reliable datagrams (spec/wdp-rd 7.5, 7.6): a
+// channel to the peer's socket, a Request to its queue pair or to the listener there, the Reply.
 //
 //   channel opens ── Request ──► Reply ──► started | refused
 //        └─ there is none, or the peer's begin by TCP ──► no_channel()
@@ -20,6 +20,8 @@ struct ChannelStartPlan {
   mpa::Offer offer;        // what this side wants
   std::vector<std::byte> private_data;
   Duration timeout;  // until the Reply
+  // `to` is a listener of rdma_cm, which sees this as the port that it is called from.
+  std::optional<uint16_t> caller;
 };
 
 class ChannelStart;
@@ -70,6 +72,8 @@ class ChannelStart final : public engine::EventHandler,
 
   void proceed(engine::Token& token);
   void open_channel(engine::Token& token);
+  void begin_stream(const wire::RdOffer& peer);
+  void no_channel(engine::Token& token, bool silent);
   void judge(engine::Token& token);
   // Last call to it.
   void end(engine::Token& token);

@@ -29,7 +29,8 @@ verbs::DatagramCaller* ConnectedPair::caller() const {
 // --- a stream
 
 void ConnectedPair::carry(Token& token, verbs::QueuePair* pair, Started&& started, const Use& use) {
-  if (use.type_of_service) started.tcp.set_type_of_service(*use.type_of_service);
+  if (use.type_of_service && started.bytes == nullptr)
+    started.tcp.set_type_of_service(*use.type_of_service);
   if (pair == nullptr) {
     token.runtime().guard(
         token, [&] { parked_ = &ParkedConnection::start(token, *this, std::move(started)); },
@@ -41,6 +42,7 @@ void ConnectedPair::carry(Token& token, verbs::QueuePair* pair, Started&& starte
     adopter->adopt(token, {.tcp = std::move(started.tcp),
                            .segment = std::move(started.segment),
                            .rd = started.rd,
+                           .bytes = std::move(started.bytes),
                            .config = stream_settings(started.parameters, use.initiator),
                            .keepalive = use.keepalive,
                            .early = started.early});

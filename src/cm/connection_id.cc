@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "base/undo.h"
 #include "cm/active_start_outcome.h"
 #include "cm/call_outcome.h"
 #include "cm/connection_terms.h"
@@ -176,27 +177,51 @@ void ConnectionId::start_stream(Token& token) {
   const verbs::QueuePair* pair = pair_.queue_pair();
   mpa::Offer offered = stream_offer(parameters_);
   offered.established_later = pair == nullptr;
-  start_.begin(token,
-               {.from = source_,
-                .any_port = any_port,
-                .to = destination_,
-                .offer = offered,
-                .private_data = parameters_.private_data,
-                .timeout = config::options().connect_timeout,
-                .type_of_service = type_of_service_,
-                .rd = pair != nullptr ? rd_offer(pair->number()) : std::nullopt},
-               port_.take_socket(), asks_again_);
+  ActiveStartPlan plan{.from = source_,
+                       .any_port = any_port,
+                       .to = destination_,
+                       .offer = offered,
+                       .private_data = parameters_.private_data,
+                       .timeout = config::options().connect_timeout,
+                       .type_of_service = type_of_service_};
+  const wdp::Path path = path_to_peer();
+  if (pair != nullptr) plan.rd = rd_offer(*pair, path);
+  if (!plan.rd || !offered.extension) {
+    return start_.begin(token, std::move(plan), port_, asks_again_);
+  }
+  ChannelStartPlan channel{.path = path,
+                           .interface = interface_to_peer(),
+                           .to = make_qpn(path.to.port, wdp::kListenerIndex),
+                           .own = *plan.rd,
+                           .offer = offered,
+                           .private_data = parameters_.private_data,
+                           .timeout = plan.timeout,
+                           .caller = source_.port()};
+  drive::DatagramDriver* driver = nullptr;
+  token.runtime().guard(
+      token, [&] { driver = &adapter_.ports().datagrams(token, pair->number()); }, [] {});
+  if (driver == nullptr)
+    return stream_not_started(token,
+                              {.kind = ActiveStartFailure::Kind::unreachable, .error = ENOMEM});
+  start_.begin(token, std::move(plan), port_, asks_again_, *driver, std::move(channel));
+}
+
+wdp::Path ConnectionId::path_to_peer() const {
+  return {.to = {.address = destination_.gid(), .port = destination_.port()},
+          .from = source_.gid(),
+          .traffic_class = type_of_service_.value_or(0)};
+}
+
+uint32_t ConnectionId::interface_to_peer() const {
+  return source_.scope() != 0 ? source_.scope() : destination_.scope();
 }
 
 void ConnectionId::call(Token& token) {
   port_.close();  // its datagrams go by the queue pair's own port
   verbs::DatagramCaller& caller = *pair_.caller();
-  const wdp::Path path{.to = {.address = destination_.gid(), .port = destination_.port()},
-                       .from = source_.gid(),
-                       .traffic_class = type_of_service_.value_or(0)};
+  const wdp::Path path = path_to_peer();
   source_.set_port(port_of(pair_.queue_pair()->number()));
-  caller.driver().set_interface(path.from,
-                                source_.scope() != 0 ? source_.scope() : destination_.scope());
+  caller.driver().set_interface(path.from, interface_to_peer());
   wdp::Offer offer = session_offer(caller, caller.driver(), path, parameters_, type_of_service_);
   // The side that accepts has none to say: rdma_accept(3).
   offer.retry_count = std::min<uint8_t>(parameters_.retry_count, 7);
@@ -206,7 +231,14 @@ void ConnectionId::call(Token& token) {
 
 void ConnectionId::stream_started(Token& token, Started&& started) {
   set_under_way(false);
-  source_.set_port(started.tcp.local().port());
+  if (started.bytes == nullptr) {
+    source_.set_port(started.tcp.local().port());
+  } else if (!port_.valid()) {
+    source_.set_port(port_of(pair_.queue_pair()->number()));
+  } else if (port_.any()) {
+    // Nothing goes by it. One that the program has chosen stays its own.
+    port_.close();
+  }
   ConnectionParameters told = take_answer(parameters_, started);
   verbs::QueuePair* pair = pair_.queue_pair();
   if (pair == nullptr) {
@@ -284,8 +316,8 @@ int ConnectionId::establish() {
 // --- the side that is connected to: requests come to a listener as children, and wait for the
 // program's answer
 
-PassiveStartHandler* ConnectionId::connection_requested(Token& token,
-                                                        const ConnectionRequest& request) {
+PendingRequestHandler* ConnectionId::connection_requested(Token& token,
+                                                          const ConnectionRequest& request) {
   std::unique_ptr<ConnectionId, void (*)(ConnectionId*)> child{
       new ConnectionId(adapter_, channel_, engine::Engine::of(token)),
       [](ConnectionId* id) { delete id; }};
@@ -303,7 +335,7 @@ void ConnectionId::caught_up(Token& token) {
   listening_.resume(token);
 }
 
-void ConnectionId::start_gone(Token& token, PassiveStart&) {
+void ConnectionId::peer_gone(Token& token) {
   request_.gone();
   if (channel_->withdraw_request(*this)) {
     // The program never heard of it.
@@ -347,6 +379,16 @@ int ConnectionId::accept(verbs::QueuePair* pair, const ConnectionParameters& par
   if (pair != nullptr && !ready_pair(*pair)) return deserted ? ECONNRESET : EINVAL;
   if (deserted) return no_peer(pair);
   engine::Engine& target = engine_for(pair, parameters.qpn);
+  std::optional<wdp::Path> path;
+  wire::RdOffer caller;
+  {
+    const auto h = hold_home();
+    if (const ChannelRequest* const by_channel = request_.by_channel()) {
+      path = by_channel->path();
+      caller = by_channel->peer();
+    }
+  }
+  if (path) return accept_by_channel(pair, target, *path, caller);
   std::optional<Started> started;
   {
     auto h = hold_home();
@@ -364,6 +406,58 @@ int ConnectionId::accept(verbs::QueuePair* pair, const ConnectionParameters& par
   if (!started) return no_peer(pair);
   auto h = hold_home();
   accepted(h.token(), pair, std::move(*started));
+  return 0;
+}
+
+// The queue pair's socket waits for the peer before it hears of that: its first message may come as
+// soon as the Reply.
+int ConnectionId::accept_by_channel(verbs::QueuePair* pair, engine::Engine& target,
+                                    const wdp::Path& path, const wire::RdOffer& peer) {
+  const auto given_up = std::make_shared<std::atomic<bool>>(false);
+  Started started;
+  // Of the queue pair's engine.
+  Undo unused{[&] {
+    auto h = target.hold();
+    started.bytes.reset();
+  }};
+  std::optional<wire::RdOffer> own;
+  verbs::QueuePair* carrier = pair;
+  {
+    auto h = target.hold();
+    if (carrier == nullptr) {
+      carrier = program_pair(adapter_, h.token(), parameters_.qpn, Carrier::stream);
+    }
+    if (carrier != nullptr) own = rd_offer(*carrier, path);
+    if (own) {
+      drive::DatagramDriver& driver = adapter_.ports().datagrams(h.token(), own->qpn);
+      driver.set_interface(path.from, interface_to_peer());
+      started.bytes = std::make_unique<drive::RdBytes>(
+          driver, path, wire::RdOffers{.own = *own, .peer = peer}, given_up);
+      driver.settle(h.token());
+    }
+  }
+  if (!own) {
+    WEFT_LOG_REFUSAL(
+        "rdma_accept: the peer asks for RC over UDP: give the id an RC queue pair first, or the "
+        "number of one that is in INIT");
+    return EINVAL;
+  }
+  std::optional<mpa::Parameters> agreed_on;
+  {
+    auto h = hold_home();
+    if (ChannelRequest* const request = request_.by_channel()) {
+      agreed_on = request->accept_there(h.token(), stream_offer(parameters_),
+                                        parameters_.private_data, *own, given_up);
+      request_.gone();
+      if (!agreed_on) take(Step::peer_gone);
+    }
+    if (agreed_on) home_.store(&target, std::memory_order_release);
+  }
+  if (!agreed_on) return no_peer(pair);
+  unused.done();
+  started.parameters = *agreed_on;
+  auto h = hold_home();
+  accepted(h.token(), carrier, std::move(started));
   return 0;
 }
 

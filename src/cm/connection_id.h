@@ -1,9 +1,10 @@
 // An Id of RDMA_PS_TCP: a listener, or one end of a connection of RC over TCP or of UC over UDP.
 // The home is the queue pair's engine once there is one.
 //
-//   active:   RC  RetryingStart ----------------------> Started --> ConnectedPair
+//   active:   RC  StreamStart ------------------------> Started --> ConnectedPair
 //             UC  DatagramCaller::call() --> its handshake, of which ConnectedPair hears
-//   passive:  RC  PendingRequest (a PassiveStart) ----> Started --> ConnectedPair
+//   passive:  RC  PendingRequest (a PassiveStart, or a ChannelRequest) --> Started -->
+//   ConnectedPair
 //             UC  PendingRequest (a DatagramCall) --> DatagramCaller::accept()
 //   listener: ListeningPort --> children
 #pragma once
@@ -14,7 +15,7 @@
 #include "cm/listening_port.h"
 #include "cm/pair_setup.h"
 #include "cm/pending_request.h"
-#include "cm/retrying_start.h"
+#include "cm/stream_start.h"
 #include "cm/time_wait.h"
 
 namespace weft::cm {
@@ -23,7 +24,7 @@ namespace weft::cm {
 // move it to another engine in the middle. The parts: design/22.
 class ConnectionId final : public BasicId,
                            private RetryingStartHandler,
-                           private PassiveStartHandler,
+                           private PendingRequestHandler,
                            private ListeningPortHandler,
                            private ConnectedPairHandler,
                            private TimeWaitHandler {
@@ -56,13 +57,14 @@ class ConnectionId final : public BasicId,
   void stream_started(engine::Token& token, Started&& started) override;
   void stream_not_started(engine::Token& token, ActiveStartFailure&& failure) override;
   void no_memory_to_start(engine::Token& token) override;
-  // PassiveStartHandler, of a child that waits for the program
+  // PendingRequestHandler, of a child that waits for the program
   void request_came(engine::Token&, PassiveStart&, const mpa::Responder::Request&) override {}
-  void start_gone(engine::Token& token, PassiveStart& start) override;
+  void start_gone(engine::Token& token, PassiveStart&) override { peer_gone(token); }
+  void request_gone(engine::Token& token, ChannelRequest&) override { peer_gone(token); }
   // ListeningPortHandler
   bool crowded() const override { return BasicId::crowded(); }
-  PassiveStartHandler* connection_requested(engine::Token& token,
-                                            const ConnectionRequest& request) override;
+  PendingRequestHandler* connection_requested(engine::Token& token,
+                                              const ConnectionRequest& request) override;
   // ConnectedPairHandler
   void peer_confirmed(engine::Token& token) override;
   void call_failed(engine::Token& token, const wdp::Handshake& handshake) override;
@@ -75,12 +77,17 @@ class ConnectionId final : public BasicId,
   int keep(const port::Address& at, int error);
   // Active side
   void start_stream(engine::Token& token);
+  wdp::Path path_to_peer() const;
+  uint32_t interface_to_peer() const;
   void fail_connect(engine::Token& token, const FailureEvent& failure,
                     std::vector<std::byte> private_data = {});
   void call(engine::Token& token);
   // Passive side
   void accepted(engine::Token& token, verbs::QueuePair* pair, Started&& started);
   int accept_call(verbs::QueuePair* pair, const ConnectionParameters& parameters);
+  int accept_by_channel(verbs::QueuePair* pair, engine::Engine& target, const wdp::Path& path,
+                        const wire::RdOffer& peer);
+  void peer_gone(engine::Token& token);
   static int no_peer(verbs::QueuePair* pair);
   int too_long_for_peer(Step step, Bytes private_data) const;
   // Both
@@ -94,7 +101,7 @@ class ConnectionId final : public BasicId,
   // Of the home's holder.
   BoundPort port_;
   ListeningPort listening_{*this};
-  RetryingStart start_{*this};
+  StreamStart start_{*this};
   PendingRequest request_;  // of a child: who waits for the program's answer
   ConnectedPair pair_{*this};
   TimeWait time_wait_{*this};

@@ -144,7 +144,7 @@ int DatagramId::start_listening(Token& token, int) {
 std::optional<wire::RejReason> DatagramId::datagram_requested(Token& token,
                                                               const DatagramCall& call,
                                                               const wdp::Handshake& handshake) {
-  if (crowded()) return wire::RejReason::no_resources;
+  if (BasicId::crowded()) return wire::RejReason::no_resources;
   std::unique_ptr<DatagramId, void (*)(DatagramId*)> made{
       new DatagramId(adapter_, channel_, engine::Engine::of(token)),
       [](DatagramId* id) { delete id; }};

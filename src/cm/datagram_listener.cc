@@ -1,6 +1,7 @@
 #include "cm/datagram_listener.h"
 
 #include "base/undo.h"
+#include "config/options.h"
 #include "port/udp_socket.h"
 #include "verbs/transport.h"
 
@@ -38,13 +39,23 @@ void DatagramListener::call_over(Token& token) {
   end_if_unused(token);
 }
 
+void DatagramListener::take_channels(uint16_t port) {
+  channels_ =
+      std::make_unique<ChannelListener>(*driver_, static_cast<ChannelListenerHandler&>(*this));
+  driver_->enable_channels(port, config::options().datagram_crc, true);
+}
+
 void DatagramListener::stop(Token& token) {
   handler_ = nullptr;
+  if (channels_) channels_->stop(token);
   end_if_unused(token);
 }
 
 void DatagramListener::end_if_unused(Token& token) {
-  if (handler_ != nullptr || waiting_ != 0) return;
+  if (gone_ || handler_ != nullptr || waiting_ != 0) return;
+  if (channels_ && channels_->waited_for()) return;
+  gone_ = true;
+  if (channels_) channels_->leave(token);
   if (driver_ != nullptr) driver_->close(token);
   token.runtime().remove(token, *this);
 }

@@ -2,10 +2,20 @@
 
 #include "base/log.h"
 #include "base/undo.h"
+#include "config/options.h"
 
 namespace weft::cm {
 
 using engine::Token;
+
+namespace {
+
+bool may_start_in_channels() {
+  const config::Options& o = config::options();
+  return o.rc == config::Rc::udp && o.ext != config::Extensions::off;
+}
+
+}  // namespace
 
 // spec/wdp 4.9: A PS_TCP listener binds UDP as well, for UC; where that port is taken ... it serves
 // RC alone and says so.
@@ -21,6 +31,7 @@ int ListeningPort::start(Token& token, BoundPort& port, const port::Address& at,
     auto udp = port.share_udp(at, settings.one_family);
     if (udp.ok()) {
       udp_ = &DatagramListener::start(token, *this, wire::CtlService::uc, std::move(*udp));
+      if (may_start_in_channels()) udp_->take_channels(at.port());
     } else {
       no_udp = udp.error();
     }
@@ -38,6 +49,7 @@ int ListeningPort::start(Token& token, BoundPort& port, const port::Address& at,
 
 void ListeningPort::resume(Token& token) {
   if (tcp_ != nullptr) tcp_->pause(token, false);
+  if (udp_ != nullptr) udp_->resume(token);
 }
 
 void ListeningPort::stop(Token& token) {
@@ -47,7 +59,7 @@ void ListeningPort::stop(Token& token) {
 
 void ListeningPort::connection_requested(Token& token, PassiveStart& start,
                                          const mpa::Responder::Request& request) {
-  PassiveStartHandler* const child =
+  PendingRequestHandler* const child =
       handler_.connection_requested(token, {.pending = PendingRequest{start},
                                             .local = start.tcp().local(),
                                             .peer = start.tcp().peer(),
@@ -66,6 +78,21 @@ void ListeningPort::connection_requested(Token& token, PassiveStart& start,
   }
 }
 
+void ListeningPort::channel_requested(Token& token, ChannelRequest& request,
+                                      const mpa::Responder::Request& frame) {
+  const wdp::Path& path = request.path();
+  PendingRequestHandler* const child =
+      handler_.connection_requested(token, {.pending = PendingRequest{request},
+                                            .local = address(path.from, at_.port()),
+                                            .peer = address(path.to.address, request.caller()),
+                                            .ird = frame.ird,
+                                            .ord = frame.ord,
+                                            .private_data = frame.private_data});
+  if (child != nullptr) return request.hand_over(*child);
+  stats::count(token.runtime().counters().cm_rejected, stats::CmRejection::channel_gone);
+  request.reject(token, {});
+}
+
 std::optional<wire::RejReason> ListeningPort::datagram_requested(Token& token,
                                                                  const DatagramCall& call,
                                                                  const wdp::Handshake& handshake) {
@@ -73,13 +100,12 @@ std::optional<wire::RejReason> ListeningPort::datagram_requested(Token& token,
   const wire::WdpCtl& req = handshake.peer();
   const wdp::Path& path = handshake.path();
   const bool taken =
-      handler_.connection_requested(
-          token, {.pending = PendingRequest{call},
-                  .local = port::Address::from_gid(path.from, at_.port(), at_.scope()),
-                  .peer = port::Address::from_gid(path.to.address, path.to.port, at_.scope()),
-                  .ird = req.ird,
-                  .ord = req.ord,
-                  .private_data = req.private_data}) != nullptr;
+      handler_.connection_requested(token, {.pending = PendingRequest{call},
+                                            .local = address(path.from, at_.port()),
+                                            .peer = address(path.to.address, path.to.port),
+                                            .ird = req.ird,
+                                            .ord = req.ord,
+                                            .private_data = req.private_data}) != nullptr;
   if (taken) return {};
   stats::count(token.runtime().counters().cm_rejected, stats::CmRejection::channel_gone);
   return wire::RejReason::application;

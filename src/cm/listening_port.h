@@ -1,6 +1,6 @@
-// The port that an Id of RDMA_PS_TCP listens at: on TCP for RC, and, unless it is told to serve RC
-// alone, on the UDP port of the same number for UC (spec/wdp 4.9). Requests of both kinds come to
-// one handler.
+// The port that an Id of RDMA_PS_TCP listens at: on TCP for RC, and, unless it is told to leave
+// that to others, on the UDP port of the same number for UC (spec/wdp 4.9), and for RC over UDP
+// (spec/wdp-rd 7.6). Requests of all kinds come to one handler.
 #pragma once
 
 #include "cm/bound_port.h"
@@ -30,8 +30,8 @@ class ListeningPortHandler {
   // A peer wants to connect, and cannot be answered inside this call. Whoever hears what becomes of
   // its start-up from now on; nullptr: the program hears of no requests any more. Where it throws
   // std::bad_alloc, the peer is refused.
-  virtual PassiveStartHandler* connection_requested(engine::Token& token,
-                                                    const ConnectionRequest& request) = 0;
+  virtual PendingRequestHandler* connection_requested(engine::Token& token,
+                                                      const ConnectionRequest& request) = 0;
 };
 
 // Engine holder. The handler outlives it; stop() comes before its end.
@@ -63,6 +63,13 @@ class ListeningPort final : private ListenerHandler, private DatagramListenerHan
   // DatagramListenerHandler
   std::optional<wire::RejReason> datagram_requested(engine::Token& token, const DatagramCall& call,
                                                     const wdp::Handshake& handshake) override;
+  // ChannelListenerHandler
+  bool crowded() const override { return handler_.crowded(); }
+  void channel_requested(engine::Token& token, ChannelRequest& request,
+                         const mpa::Responder::Request& frame) override;
+  port::Address address(const Gid& gid, uint16_t number) const {
+    return port::Address::from_gid(gid, number, at_.scope());
+  }
 
   ListeningPortHandler& handler_;
   Listener* tcp_ = nullptr;

@@ -132,13 +132,8 @@ void RcBringUp::connect_by_channel(Token& token) {
 
 // Where this end would have datagrams, and how large.
 std::optional<wire::RdOffer> RcBringUp::own_offer() const {
-  auto offer = rd_offer(qp_.number());
   const auto to = verbs::resolve(qp_.context(), qp_.attributes().av);
-  if (offer && to) {
-    const wdp::Path path = to->to(qp_.attributes().dest_qpn);
-    offer->room = static_cast<uint16_t>(verbs::datagram_room(qp_.context(), path));
-  }
-  return offer;
+  return to ? rd_offer(qp_, to->to(qp_.attributes().dest_qpn)) : rd_offer(qp_.number());
 }
 
 void RcBringUp::connect_by_tcp(Token& token) {

@@ -2,6 +2,8 @@
 
 #include "base/random.h"
 #include "config/options.h"
+#include "verbs/address_handle.h"
+#include "verbs/queue_pair.h"
 
 namespace weft::cm {
 
@@ -19,6 +21,12 @@ std::optional<wire::RdOffer> rd_offer(Qpn qpn) {
   if (config::options().rc != config::Rc::udp) return {};
   SystemRandom random;
   return wire::RdOffer{.qpn = qpn, .session = static_cast<uint32_t>(random.next())};
+}
+
+std::optional<wire::RdOffer> rd_offer(const verbs::QueuePair& pair, const wdp::Path& path) {
+  auto offer = rd_offer(pair.number());
+  if (offer) offer->room = static_cast<uint16_t>(verbs::datagram_room(pair.context(), path));
+  return offer;
 }
 
 }  // namespace weft::cm

@@ -12,5 +12,7 @@ rdmap::StreamConfig stream_settings(const mpa::Parameters& parameters, bool init
 
 // Where this queue pair would have datagrams; nothing where the options want TCP.
 std::optional<wire::RdOffer> rd_offer(Qpn qpn);
+// The same, with what the interface of that way takes, for a start through a channel.
+std::optional<wire::RdOffer> rd_offer(const verbs::QueuePair& pair, const wdp::Path& path);
 
 }  // namespace weft::cm

@@ -37,6 +37,7 @@ class CmOption : public CmTest {
 };
 
 TEST_F(CmOption, TypeOfServiceHoldsWhileTheConnectionIsMade) {
+  if (rc_by_udp()) GTEST_SKIP() << "the connection is none of TCP (WEFT_RC=udp)";
   listener = make_id(passive.get());
   sockaddr_in at = loopback();
   ASSERT_OK(rdma_bind_addr(listener.get(), any_of(at)));

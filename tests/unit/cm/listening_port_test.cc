@@ -19,7 +19,7 @@ port::Address here(uint16_t number) {
 
 struct Nobody final : ListeningPortHandler {
   bool crowded() const override { return false; }
-  PassiveStartHandler* connection_requested(engine::Token&, const ConnectionRequest&) override {
+  PendingRequestHandler* connection_requested(engine::Token&, const ConnectionRequest&) override {
     return nullptr;
   }
 };
