@@ -3,7 +3,6 @@
 #include "base/random.h"
 #include "config/options.h"
 #include "verbs/address_handle.h"
-#include "verbs/queue_pair.h"
 
 namespace weft::cm {
 

@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "rdmap/limits.h"
+#include "verbs/queue_pair.h"
+#include "wdp/endpoint.h"
 #include "wire/rd_offer.h"
 
 namespace weft::cm {
