@@ -67,7 +67,7 @@ RdBytes::RdBytes(DatagramDriver& driver, const wdp::Path& path, const wire::RdOf
       state_(std::make_unique<State>(in_channel())),
       stream_(std::make_unique<wdp::RdStream>(
           driver.wdp_socket().channels(), static_cast<wdp::RdStreamOwner&>(*this), offers.own)) {
-  state_->given_up = std::move(given_up);
+  state_->wait = std::make_unique<Wait>(Wait{.given_up = std::move(given_up)});
   stream_->await(*offers.peer, path, most_between(offers.own, *offers.peer));
 }
 
@@ -177,7 +177,7 @@ void RdBytes::listen() const {
 
 void RdBytes::visited(Token& token) {
   State& s = *state_;
-  if (s.given_up != nullptr) wait_for_peer(token);
+  if (s.wait) wait_for_peer(token);
   if (s.carrier == Carrier::datagrams) {
     if (!initiator_ && !s.over && stream_->heard()) s.over = say(wire::RdWord::over);
     if (s.over && has_tcp()) {
@@ -194,13 +194,15 @@ void RdBytes::visited(Token& token) {
 }
 
 void RdBytes::wait_for_peer(Token& token) {
-  State& s = *state_;
-  if (stream_->awaits()) {
-    if (s.wait == nullptr) s.wait = &PeerWait::start(token, *stream_, driver_, s.given_up);
-    return;
-  }
-  if (s.wait != nullptr) std::exchange(s.wait, nullptr)->stop(token);
-  s.given_up.reset();
+  Wait& wait = *state_->wait;
+  if (!stream_->awaits()) return wait_no_longer(token);
+  if (wait.of_engine != nullptr) return;
+  wait.of_engine = &PeerWait::start(token, *stream_, driver_, wait.given_up);
+}
+
+void RdBytes::wait_no_longer(Token& token) {
+  if (state_->wait && state_->wait->of_engine != nullptr) state_->wait->of_engine->stop(token);
+  state_->wait.reset();
 }
 
 void RdBytes::leave(Token& token, bool abort) {
@@ -208,7 +210,7 @@ void RdBytes::leave(Token& token, bool abort) {
     driver_.open_channel(token, stream_->path());
     stream_->turn_away();
   }
-  if (state_->wait != nullptr) std::exchange(state_->wait, nullptr)->stop(token);
+  wait_no_longer(token);
   stream_->leave(abort || !state_->ready);
   driver_.remove(token, *this);
   driver_.settle(token);

@@ -90,16 +90,21 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
     std::array<std::byte, 1 + wire::RdOffer::kSize> answer{};  // of the Initiator's
     size_t answered = 0;                                       // bytes of it that are there
   };
+  // By a channel and rdma_cm.
+  struct Wait {
+    GivenUp given_up;
+    PeerWait* of_engine = nullptr;
+  };
+  // There are many of it: a multiple of 16 bytes less 8, as malloc has them.
   struct State {
     std::unique_ptr<Start> start;  // none: it is over, or was in a channel
     Carrier carrier = Carrier::undecided;
-    bool ready = false;      // the peer takes messages, and this side does
-    bool over = false;       // the TCP connection is not needed any more
+    bool ready : 1 = false;  // the peer takes messages, and this side does
+    bool over : 1 = false;   // the TCP connection is not needed any more
     bool changed = false;    // the user is to be called
     bool no_memory = false;  // for the user, in the middle of what came
     int error = 0;
-    GivenUp given_up;          // while the Initiator is waited for
-    PeerWait* wait = nullptr;  // of the engine
+    std::unique_ptr<Wait> wait;  // for the Initiator
   };
 
   bool has_tcp() const { return state_->start != nullptr && state_->start->tcp->fd() >= 0; }
@@ -116,6 +121,7 @@ class RdBytes final : public port::ByteStream, public DatagramSender, private wd
   bool say(wire::RdWord word) const;
   void begin_stream(const wire::RdOffer& peer) const;
   void wait_for_peer(Token& token);
+  void wait_no_longer(Token& token);
 
   DatagramDriver& driver_;
   const bool initiator_;

@@ -33,14 +33,14 @@ RdStream::RdStream(RdChannels& channels, RdStreamOwner& owner, const wire::RdOff
 void RdStream::begin(const wire::RdOffer& peer, const Path& path, size_t most) {
   peer_ = peer;
   path_ = path;
-  most_ = most;
+  most_ = static_cast<uint32_t>(most);
   if (RdChannel* const found = channels_.find(path_)) ask(*found);
 }
 
 void RdStream::begin(const wire::RdOffer& peer, RdChannel& channel, size_t most) {
   peer_ = peer;
   path_ = channel.path();
-  most_ = most;
+  most_ = static_cast<uint32_t>(most);
   if (channel_ != &channel) go_by(channel);
   has_begun_there_ = std::exchange(requested_, false);
 }
@@ -79,7 +79,7 @@ void RdStream::go_by(RdChannel& channel) {
 void RdStream::say_start(Word word, uint32_t session, Bytes payload) {
   RdMessage m =
       start_message(own_.qpn, peer_.qpn, session, word, static_cast<uint32_t>(payload.size()));
-  m.number = caller_.value_or(0);
+  if (to_listener_) m.number = to_listener_->caller;
   std::copy(payload.begin(), payload.end(), channel_->out().send(m, client_, 0));
 }
 
@@ -99,7 +99,8 @@ bool RdStream::request(Qpn to, Bytes frame) {
 
 void RdStream::call_listener(const Path& path, uint16_t caller) {
   path_ = path;
-  caller_ = caller;
+  to_listener_ = std::make_unique<ToListener>();
+  to_listener_->caller = caller;
 }
 
 void RdStream::begin_there(const wire::RdOffer& peer, size_t most) {
@@ -108,21 +109,22 @@ void RdStream::begin_there(const wire::RdOffer& peer, size_t most) {
   requested_ = false;
   std::exchange(channel_, nullptr)->leave();
   announces_ = true;
-  const bool greeted = greeting_ && greeting_->from == peer.qpn;
-  RdChannel* const by = greeted ? channels_.find(greeting_->channel) : nullptr;
+  const auto greeting = std::exchange(to_listener_, nullptr)->greeting;
+  const bool greeted = greeting && greeting->from == peer.qpn;
+  RdChannel* const by = greeted ? channels_.find(greeting->channel) : nullptr;
   if (by != nullptr && by->is_usable()) {
     // Whoever knows the session is the peer, and this is its channel.
     begin(peer, *by, most);
   } else {
     begin(peer, there, most);
   }
-  if (greeted && greeting_->word == Word::abort) fail(ECONNRESET);
+  if (greeted && greeting->word == Word::abort) fail(ECONNRESET);
 }
 
 void RdStream::await(const wire::RdOffer& peer, const Path& path, size_t most) {
   peer_ = peer;
   path_ = path;
-  most_ = most;
+  most_ = static_cast<uint32_t>(most);
   awaits_ = true;
   if (RdChannel* const known = channels_.find(path_)) greet(*known, Word::taken);
 }
@@ -168,10 +170,11 @@ Result<Ok, WdpDrop> RdStream::hear_reply(const RdChannel& channel, const RdArriv
 // Of a listener's host: the Reply may be behind it, and says whether that queue pair is meant.
 bool RdStream::greeted(const RdChannel& channel, const RdArrival& arrival) {
   const wire::WdpData& d = arrival.header;
-  if (!caller_ || arrival.how.from.address != path_.to.address || !d.has_immediate()) return false;
+  if (!to_listener_ || arrival.how.from.address != path_.to.address || !d.has_immediate())
+    return false;
   const auto word = static_cast<Word>(d.imm_or_read);
   if (word != Word::taken && word != Word::abort) return false;
-  greeting_ = {.channel = channel.token(), .from = arrival.source, .word = word};
+  to_listener_->greeting = {.channel = channel.token(), .from = arrival.source, .word = word};
   return true;
 }
 
@@ -202,7 +205,7 @@ RdStream::Moved RdStream::send(std::span<const IoVec> pieces) {
   auto piece = pieces.begin();
   size_t skip = 0;
   while (left > 0) {
-    const size_t n = std::min(most_, left);
+    const size_t n = std::min<size_t>(most_, left);
     // Not a part of it: the reader says so a quarter of a window later at the latest.
     if (sent_ - peer_has_read_ + n > peer_window_) break;
     if (!channel_->out().has_room(static_cast<uint32_t>(n))) {
@@ -406,7 +409,7 @@ Result<Ok, WdpDrop> RdStream::hear(Word word, uint32_t number) {
       fail(ECONNRESET);
       return Ok{};
     case Word::window:
-      peer_window_ = std::clamp<size_t>(number, kWindow, kLongestWindow);
+      peer_window_ = std::clamp<uint32_t>(number, kWindow, kLongestWindow);
       return Ok{};
     case Word::request:
     case Word::reply:

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cerrno>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -173,30 +174,33 @@ class RdStream final : public RdClient, public RdReceiver {
   const ClientId client_;
   wire::RdOffer peer_;
   Path path_;
-  size_t most_ = 0;
+  uint32_t most_ = 0;
+  uint32_t peer_window_ = kWindow;
   RdChannel* channel_ = nullptr;
   RdChannel* asked_ = nullptr;  // until it has answered the question
   uint32_t question_ = 0;
+  int error_ = 0;  // errno
   uint64_t sent_ = 0;
   uint64_t peer_has_read_ = 0;
-  size_t peer_window_ = kWindow;
   std::vector<std::byte> inbox_;
   size_t read_ = 0;         // of the inbox
   uint64_t received_ = 0;   // all that came
   uint64_t told_read_ = 0;  // what the peer knows that was read
   Window window_;
   bool requested_ = false;
-  // Of rdma_cm
-  std::optional<uint16_t> caller_;    // the Initiator: its id's port
-  std::optional<Greeting> greeting_;  // the Initiator
-  bool announces_ = false;            // the Initiator: says a first word
-  bool awaits_ = false;               // the Responder: hears one
-  bool has_begun_there_ = false;      // for the start has passed through the channel
+  // Of an Initiator by rdma_cm, until the listener's Reply.
+  struct ToListener {
+    uint16_t caller = 0;  // its id's port
+    std::optional<Greeting> greeting;
+  };
+  std::unique_ptr<ToListener> to_listener_;
+  bool announces_ = false;        // the Initiator: says a first word
+  bool awaits_ = false;           // the Responder: hears one
+  bool has_begun_there_ = false;  // for the start has passed through the channel
   bool heard_ = false;
   bool ended_ = false;
   bool peer_ended_ = false;
   bool left_ = false;
-  int error_ = 0;
 };
 
 }  // namespace weft::wdp
