@@ -5,6 +5,8 @@
 //   Initiator:  says on TCP that it comes ── ready ──► stream ── peer closes TCP ──► alone
 //   Responder:  waits on TCP for that ── says "ready" ──► first message, closes TCP ──► alone
 //                   └─ the Initiator does not come: TCP carries the stream, as any other
+//
+// Above 400 lines with its source: one carrier, and the ways in which two ends come to it.
 #pragma once
 
 #include <array>

@@ -42,12 +42,12 @@ void RdStream::begin(const wire::RdOffer& peer, RdChannel& channel, size_t most)
   path_ = channel.path();
   most_ = static_cast<uint32_t>(most);
   if (channel_ != &channel) go_by(channel);
-  has_begun_there_ = std::exchange(requested_, false);
+  beginning_.there = std::exchange(beginning_.requested, false);
 }
 
 bool RdStream::has_channel() {
   if (channel_ != nullptr || error_ != 0 || left_) return true;
-  if (awaits_) return false;
+  if (beginning_.awaits) return false;
   RdChannel* const found = channels_.find(path_);
   if (found == nullptr) return false;
   if (asked_ == nullptr && found->was_at_rest()) ask(*found);
@@ -70,8 +70,8 @@ void RdStream::go_by(RdChannel& channel) {
   channel.enter_connection();
   if (asked_ != nullptr) std::exchange(asked_, nullptr)->leave();
   channel_ = &channel;
-  if (announces_) say(Word::taken, 0);
-  announces_ = false;
+  if (beginning_.announces) say(Word::taken, 0);
+  beginning_.announces = false;
 }
 
 // --- the start through a channel
@@ -79,7 +79,7 @@ void RdStream::go_by(RdChannel& channel) {
 void RdStream::say_start(Word word, uint32_t session, Bytes payload) {
   RdMessage m =
       start_message(own_.qpn, peer_.qpn, session, word, static_cast<uint32_t>(payload.size()));
-  if (to_listener_) m.number = to_listener_->caller;
+  if (beginning_.to_listener) m.number = beginning_.to_listener->caller;
   std::copy(payload.begin(), payload.end(), channel_->out().send(m, client_, 0));
 }
 
@@ -93,23 +93,23 @@ bool RdStream::request(Qpn to, Bytes frame) {
   payload.insert(payload.end(), frame.begin(), frame.end());
   peer_.qpn = to;
   say_start(Word::request, 0, payload);
-  requested_ = true;
+  beginning_.requested = true;
   return true;
 }
 
 void RdStream::call_listener(const Path& path, uint16_t caller) {
   path_ = path;
-  to_listener_ = std::make_unique<ToListener>();
-  to_listener_->caller = caller;
+  beginning_.to_listener = std::make_unique<ToListener>();
+  beginning_.to_listener->caller = caller;
 }
 
 void RdStream::begin_there(const wire::RdOffer& peer, size_t most) {
   Path there = path_;
   there.to.port = port_of(peer.qpn);
-  requested_ = false;
+  beginning_.requested = false;
   std::exchange(channel_, nullptr)->leave();
-  announces_ = true;
-  const auto greeting = std::exchange(to_listener_, nullptr)->greeting;
+  beginning_.announces = true;
+  const auto greeting = std::exchange(beginning_.to_listener, nullptr)->greeting;
   const bool greeted = greeting && greeting->from == peer.qpn;
   RdChannel* const by = greeted ? channels_.find(greeting->channel) : nullptr;
   if (by != nullptr && by->is_usable()) {
@@ -125,7 +125,7 @@ void RdStream::await(const wire::RdOffer& peer, const Path& path, size_t most) {
   peer_ = peer;
   path_ = path;
   most_ = static_cast<uint32_t>(most);
-  awaits_ = true;
+  beginning_.awaits = true;
   if (RdChannel* const known = channels_.find(path_)) greet(*known, Word::taken);
 }
 
@@ -142,16 +142,16 @@ void RdStream::greet(RdChannel& channel, Word word) {
 }
 
 void RdStream::cancel_request() {
-  if (!requested_ || channel_ == nullptr) return;
+  if (!beginning_.requested || channel_ == nullptr) return;
   std::array<std::byte, wire::RdOffer::kSize> offer;
   own_.encode(offer.data());
   say_start(Word::cancel, 0, offer);
-  requested_ = false;
+  beginning_.requested = false;
 }
 
 void RdStream::reply(Bytes frame) {
   say_start(Word::reply, peer_.session, frame);
-  has_begun_there_ = true;
+  beginning_.there = true;
 }
 
 Result<Ok, WdpDrop> RdStream::hear_reply(const RdChannel& channel, const RdArrival& arrival,
@@ -170,11 +170,12 @@ Result<Ok, WdpDrop> RdStream::hear_reply(const RdChannel& channel, const RdArriv
 // Of a listener's host: the Reply may be behind it, and says whether that queue pair is meant.
 bool RdStream::greeted(const RdChannel& channel, const RdArrival& arrival) {
   const wire::WdpData& d = arrival.header;
-  if (!to_listener_ || arrival.how.from.address != path_.to.address || !d.has_immediate())
+  if (!beginning_.to_listener || arrival.how.from.address != path_.to.address || !d.has_immediate())
     return false;
   const auto word = static_cast<Word>(d.imm_or_read);
   if (word != Word::taken && word != Word::abort) return false;
-  to_listener_->greeting = {.channel = channel.token(), .from = arrival.source, .word = word};
+  beginning_.to_listener->greeting = {
+      .channel = channel.token(), .from = arrival.source, .word = word};
   return true;
 }
 
@@ -266,7 +267,7 @@ void RdStream::forsake() {
     leave(true);
   } catch (const std::bad_alloc&) {
     if (error_ == 0) error_ = ENOMEM;  // nothing more is said
-    if ((has_begun_there_ || requested_) && channel_ != nullptr) channel_->abort();
+    if ((beginning_.there || beginning_.requested) && channel_ != nullptr) channel_->abort();
     leave(true);
   }
 }
@@ -354,7 +355,7 @@ Result<Ok, WdpDrop> RdStream::take(RdChannel& channel, const RdArrival& arrival,
   const wire::WdpData& d = arrival.header;
   const bool from_peer = arrival.source == peer_.qpn && arrival.how.from == path_.to;
   // Of another connection, or of another peer.
-  if ((!begun() && !requested_) || d.q_key().value() != own_.session) {
+  if ((!begun() && !beginning_.requested) || d.q_key().value() != own_.session) {
     return weft::fail(WdpDrop::wrong_q_key);
   }
   if (!from_peer && !begun() && greeted(channel, arrival)) return Ok{};

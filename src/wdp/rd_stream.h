@@ -64,7 +64,7 @@ class RdStream final : public RdClient, public RdReceiver {
   // The Responder of rdma_cm, instead of begin(): nothing is sent before the peer's first word has
   // come, by the channel that it comes by. Where there is a channel the peer is greeted.
   void await(const wire::RdOffer& peer, const Path& path, size_t most);
-  bool awaits() const { return awaits_ && channel_ == nullptr && error_ == 0 && !left_; }
+  bool awaits() const { return beginning_.awaits && channel_ == nullptr && error_ == 0 && !left_; }
   // It will not come.
   void peer_lost() { fail(ECONNRESET); }
   // awaits(), and this end is about to leave: what the peer is told by any channel, for it may come
@@ -79,7 +79,7 @@ class RdStream final : public RdClient, public RdReceiver {
   // std::bad_alloc nothing has happened.
   void cancel_request();
   // The answer is no: there is nothing to take back.
-  void refused() { requested_ = false; }
+  void refused() { beginning_.requested = false; }
   // The Responder, behind begin(): its Reply. There is room (RdChannels::take_start()).
   void reply(Bytes frame);
   RdChannel* channel() const { return channel_; }
@@ -140,6 +140,25 @@ class RdStream final : public RdClient, public RdReceiver {
  private:
   // In IMM of a message without bytes of the stream; its number is in TO.
   using Word = wire::RdStreamWord;
+  // What the queue pair of a listener has said before the listener's Reply came.
+  struct Greeting {
+    SessionToken channel;
+    Qpn from;
+    Word word{};
+  };
+  // Of an Initiator by rdma_cm, until the listener's Reply.
+  struct ToListener {
+    uint16_t caller = 0;  // its id's port
+    std::optional<Greeting> greeting;
+  };
+  // How the connection begins, other than by TCP.
+  struct Beginning {
+    std::unique_ptr<ToListener> to_listener;
+    bool requested = false;
+    bool announces = false;  // the Initiator by rdma_cm: says a first word
+    bool awaits = false;     // the Responder by rdma_cm: hears one
+    bool there = false;      // for the start has passed through the channel
+  };
   // How far the peer may be ahead.
   struct Window {
     RdExtra extra;         // beyond kWindow
@@ -148,12 +167,6 @@ class RdStream final : public RdClient, public RdReceiver {
     bool shrinks = false;  // it is to hear that there is no extra
   };
 
-  // What the queue pair of a listener has said before the listener's Reply came.
-  struct Greeting {
-    SessionToken channel;
-    Qpn from;
-    Word word{};
-  };
   void ask(RdChannel& channel);
   void go_by(RdChannel& channel);
   void greet(RdChannel& channel, Word word);
@@ -187,16 +200,7 @@ class RdStream final : public RdClient, public RdReceiver {
   uint64_t received_ = 0;   // all that came
   uint64_t told_read_ = 0;  // what the peer knows that was read
   Window window_;
-  bool requested_ = false;
-  // Of an Initiator by rdma_cm, until the listener's Reply.
-  struct ToListener {
-    uint16_t caller = 0;  // its id's port
-    std::optional<Greeting> greeting;
-  };
-  std::unique_ptr<ToListener> to_listener_;
-  bool announces_ = false;        // the Initiator: says a first word
-  bool awaits_ = false;           // the Responder: hears one
-  bool has_begun_there_ = false;  // for the start has passed through the channel
+  Beginning beginning_;
   bool heard_ = false;
   bool ended_ = false;
   bool peer_ended_ = false;
