@@ -70,9 +70,9 @@ class ChannelListener final : public drive::DatagramSender,
 
   drive::DatagramDriver& driver_;
   ChannelListenerHandler& handler_;
-  const wdp::ClientId client_;
   bool stopped_ = false;
   std::deque<wdp::RdStart> crowd_;  // while the handler is crowded
+  const wdp::ClientId client_;      // behind what takes memory, for it is taken back by leave()
   std::vector<ChannelRequest*> waiting_;
   std::vector<Accepted> accepted_;  // until the peers' first words
 };

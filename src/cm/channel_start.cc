@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "base/undo.h"
 #include "config/options.h"
 
 namespace weft::cm {
@@ -29,11 +30,13 @@ ChannelStart::ChannelStart(ChannelStartHandler& handler, drive::DatagramDriver& 
       request_(initiator_.request(plan_.private_data, false, true)),
       stream_(std::make_unique<wdp::RdStream>(driver.wdp_socket().channels(),
                                               static_cast<wdp::RdStreamOwner&>(*this), plan_.own)) {
+  Undo unknown{[&] { stream_->forsake(); }};
   if (plan_.caller) {
     stream_->call_listener(plan_.path, *plan_.caller);
   } else {
     stream_->call(plan_.path);
   }
+  unknown.done();
 }
 
 ChannelStart::~ChannelStart() {

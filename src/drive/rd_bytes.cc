@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "base/undo.h"
 #include "config/options.h"
 #include "drive/stream_driver.h"
 #include "wire/ip_headers.h"
@@ -35,9 +36,11 @@ RdBytes::RdBytes(DatagramDriver& driver, std::unique_ptr<port::ByteStream> tcp,
       state_(std::make_unique<State>()),
       stream_(std::make_unique<wdp::RdStream>(
           driver.wdp_socket().channels(), static_cast<wdp::RdStreamOwner&>(*this), offers.own)) {
+  Undo unknown{[&] { stream_->forsake(); }};
   const port::Address peer = tcp->peer();
   state_->start = std::make_unique<Start>(Start{std::move(tcp), peer, route});
   if (initiator_) begin_stream(*offers.peer);
+  unknown.done();
 }
 
 RdBytes::RdBytes(DatagramDriver& driver, std::unique_ptr<wdp::RdStream> stream)
@@ -56,7 +59,9 @@ RdBytes::RdBytes(DatagramDriver& driver, wdp::RdChannel& channel, const wire::Rd
       state_(std::make_unique<State>(in_channel())),
       stream_(std::make_unique<wdp::RdStream>(
           driver.wdp_socket().channels(), static_cast<wdp::RdStreamOwner&>(*this), offers.own)) {
+  Undo unknown{[&] { stream_->forsake(); }};
   stream_->begin(*offers.peer, channel, most_between(offers.own, *offers.peer));
+  unknown.done();
 }
 
 RdBytes::RdBytes(DatagramDriver& driver, const wdp::Path& path, const wire::RdOffers& offers,
@@ -67,8 +72,10 @@ RdBytes::RdBytes(DatagramDriver& driver, const wdp::Path& path, const wire::RdOf
       state_(std::make_unique<State>(in_channel())),
       stream_(std::make_unique<wdp::RdStream>(
           driver.wdp_socket().channels(), static_cast<wdp::RdStreamOwner&>(*this), offers.own)) {
+  Undo unknown{[&] { stream_->forsake(); }};
   state_->wait = std::make_unique<Wait>(Wait{.given_up = std::move(given_up)});
   stream_->await(*offers.peer, path, most_between(offers.own, *offers.peer));
+  unknown.done();
 }
 
 RdBytes::State RdBytes::in_channel() {

@@ -2,6 +2,7 @@
 // peers'. All goes by the channels of its socket.
 #pragma once
 
+#include "base/undo.h"
 #include "wdp/rd_channels.h"
 #include "wdp/rd_requester.h"
 #include "wdp/rd_responder.h"
@@ -27,7 +28,9 @@ class RdQueue final : public TrainSource, public RdClient, public RdMember {
                               .client = client_,
                               .rnr_retry = parameters.rnr_retry}),
         responder_(consumer, parameters.own_qpn, parameters.q_key, client_) {
+    Undo unknown{[&] { channels_.remove(client_); }};
     channels_.add(index_, static_cast<RdMember&>(*this));
+    unknown.done();
   }
   // Peers hear that there is nobody any more.
   ~RdQueue() override {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/guarded.h"
+#include "base/undo.h"
 
 namespace weft::wdp {
 
@@ -27,7 +28,9 @@ RdStream::RdStream(RdChannels& channels, RdStreamOwner& owner, const wire::RdOff
       own_(own),
       client_(channels.add(*this)),
       window_{.extra = RdExtra{channels.budget()}, .edge = kWindow} {
+  Undo unknown{[&] { channels_.remove(client_); }};
   channels_.add(index_of(own.qpn), *this);
+  unknown.done();
 }
 
 void RdStream::begin(const wire::RdOffer& peer, const Path& path, size_t most) {
