@@ -90,9 +90,12 @@ void RdLink::on_deadline(Token& token) {
 }
 
 void RdLink::on_gathered(Token& token) {
-  if (ended_ || !channel_.out().answers_wait()) return;
-  channel_.out().say_answers();
-  driver_.settle(token);
+  if (ended_) return;
+  if (channel_.out().answers_wait()) {
+    channel_.out().say_answers();
+    driver_.settle(token);
+  }
+  if (!ended_) keep_books(token);
 }
 
 // What is under way does not end with the process, nor does a goodbye, which nobody could say
@@ -116,23 +119,33 @@ Time RdLink::next_look(Token& token) {
 
 void RdLink::settled(Token& token) {
   if (ended_) return;
+  const bool answers = channel_.out().answers_wait();
+  const bool in_line = ListHook<engine::GatheringTag>::linked();
+  const bool polls = (in_line && !answers) || token.runtime().gather(token, *this);
   // Behind a program's answer what became of its peer's message costs nothing. One that polls
   // answers before its next poll, or not at all.
-  if (channel_.out().answers_wait() && !token.runtime().gather(token, *this))
-    channel_.out().say_answers();
-  tally_.publish(channel_, engine_.counters);
-  if (const auto* h = channel_.handshake()) handshake_.publish(*h, engine_.counters);
-  const Time rests = channel_.rests_at();
-  if (token.now() >= rests && driver_.rest(token, channel_)) return end(token);
-  if (!channel_.is_gone()) {
-    look_for_peer(token);
-    const Time look = next_look(token);
-    token.runtime().set_deadline(token, *this, std::min({channel_.deadline(), rests, look}));
-    if (!look.is_never()) token.runtime().closes_at(token, look + kLooks);
+  if (answers && !polls) channel_.out().say_answers();
+  if (token.now() >= channel_.rests_at() && driver_.rest(token, channel_)) return end(token);
+  if (channel_.is_gone()) {
+    keep_books(token);
+    end(token);
+    driver_.leave(token, channel_);
     return;
   }
-  end(token);
-  driver_.leave(token, channel_);
+  look_for_peer(token);
+  // Nor has it to wait for this.
+  if (!polls || channel_.handshake() != nullptr) keep_books(token);
+}
+
+// What others see of the channel, and when it is to be looked at again.
+void RdLink::keep_books(Token& token) {
+  tally_.publish(channel_, engine_.counters);
+  if (const auto* h = channel_.handshake()) handshake_.publish(*h, engine_.counters);
+  if (channel_.is_gone()) return;
+  const Time look = next_look(token);
+  token.runtime().set_deadline(token, *this,
+                               std::min({channel_.deadline(), channel_.rests_at(), look}));
+  if (!look.is_never()) token.runtime().closes_at(token, look + kLooks);
 }
 
 void RdLink::end(Token& token) {

@@ -24,7 +24,7 @@ class RdLink final : public engine::EventHandler,
   void on_ready(Token&, bool, bool) override {}
   void on_deadline(Token& token) override;
   void on_doorbell(Token&) override {}
-  // The program has had its turn, and did not answer.
+  // The program has had its turn.
   void on_gathered(Token& token) override;
   void abandon_in_child() override {}
 
@@ -37,6 +37,7 @@ class RdLink final : public engine::EventHandler,
   void small_messages_came(size_t bytes) override { driver_.came_in_small_ones(bytes); }
   void settled(Token& token) override;
   void port_checked(Token& token, bool closed) override;
+  void keep_books(Token& token);
   void end(Token& token);
   void look_for_peer(Token& token);
   void look_for_called_port(Token& token);

@@ -20,8 +20,9 @@ inline wdp::Path path_to(const port::Address& to, const port::Address& from) {
 struct ChannelNode : drive::DatagramOwner {
   // `starts`: connections of RC may begin in its channels.
   ChannelNode(sim::Scheduler& scheduler, sim::DatagramEnd& end, const port::Address& own,
-              const port::Address& peer, bool starts = false)
-      : runtime(scheduler, {}) {
+              const port::Address& peer, bool starts = false,
+              const sim::Runtime::Options& options = {})
+      : runtime(scheduler, options) {
     runtime.run([&](engine::Token& t) {
       driver = &drive::DatagramDriver::start(
           t, *this,

@@ -26,8 +26,8 @@ constexpr uint16_t kRoom = 1472;
 // One end of the connection.
 struct ConnectedSide final : StreamOwner, wdp::RdStreamOwner {
   ConnectedSide(sim::Scheduler& scheduler, sim::DatagramEnd& end, const port::Address& own,
-                const port::Address& peer, uint8_t index)
-      : node(scheduler, end, own, peer),
+                const port::Address& peer, uint8_t index, const sim::Runtime::Options& options)
+      : node(scheduler, end, own, peer, false, options),
         path(path_to(peer, own)),
         offer{.qpn = make_qpn(own.port(), index), .session = 0x1000U + index, .room = kRoom} {}
 
@@ -68,6 +68,9 @@ struct ConnectedSide final : StreamOwner, wdp::RdStreamOwner {
 
 class RdBytesTest : public ::testing::Test {
  protected:
+  explicit RdBytesTest(const sim::Runtime::Options& options = {})
+      : a(scheduler, link.a(), kHostA, kHostB, 3, options),
+        b(scheduler, link.b(), kHostB, kHostA, 5, options) {}
   // As a start through a channel leaves it (spec/wdp-rd 7.5).
   void SetUp() override {
     a.node.open(a.path);
@@ -107,8 +110,14 @@ class RdBytesTest : public ::testing::Test {
 
   sim::Scheduler scheduler;
   sim::DatagramLink link{scheduler, 1};
-  ConnectedSide a{scheduler, link.a(), kHostA, kHostB, 3};
-  ConnectedSide b{scheduler, link.b(), kHostB, kHostA, 5};
+  ConnectedSide a;
+  ConnectedSide b;
+};
+
+// Both programs poll all the time: what can wait for their next poll does.
+class PolledRdBytesTest : public RdBytesTest {
+ protected:
+  PolledRdBytesTest() : RdBytesTest({.gather = 1}) {}
 };
 
 // Somebody waits for those: the helper thread looks for the next at once (docs/design/19).
@@ -118,6 +127,18 @@ TEST_F(RdBytesTest, TheHelperDoesNotRestOnAccountOfSmallMessages) {
   EXPECT_LT(bulk_of(kMessages, kSize), kMessages * kSize / 2) << "headers alone";
   constexpr size_t kLarge = 200'000;
   EXPECT_GT(bulk_of(1, kLarge), kLarge / 10 * 9);
+}
+
+// So do the deadlines of a channel, by which lost datagrams come again.
+TEST_F(PolledRdBytesTest, WhatIsLostComesAgain) {
+  sim::DatagramOptions lossy;
+  lossy.faults.loss = 0.2;
+  link.set_options(lossy);
+  bulk_of(30, 200);
+  const stats::EngineCounters& counters = a.node.runtime.counters();
+  EXPECT_GT(counters.rd_datagrams_repeated.value(), 0U);
+  EXPECT_EQ(counters.rd_datagrams_sent.value(),
+            a.node.all().find(a.path)->sender().counters().sent);
 }
 
 }  // namespace
