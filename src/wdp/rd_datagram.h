@@ -60,8 +60,8 @@ class RdDatagram {
       const Bytes part = *wire::WdpBundle::take(rest);
       wire::WdpCommon front;
       wire::WdpData message;
-      (void)front.read(part);  // was checked
-      (void)message.read(front, part, part.size());
+      front.decode(part.data());
+      message.decode(front, part.data());
       f(std::as_const(message), part.subspan(wire::WdpData::kSize));
     }
   }
@@ -73,7 +73,7 @@ class RdDatagram {
 
   const wire::WdpCommon& common_;
   const Bytes bytes_;
-  // Of those that a bundle has, or the only one. It is read once; others of a bundle twice.
+  // Of those that a bundle has, or the only one. Others of a bundle are decoded anew.
   size_t messages_ = 0;
   wire::WdpData first_;
   Bytes payload_;  // of the first one

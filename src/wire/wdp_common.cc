@@ -37,13 +37,18 @@ Result<Ok, WdpDrop> WdpCommon::read(Bytes datagram) {
   if ((magic & 0x0f) != kWdpVersion) return fail(WdpDrop::other_version);
   const auto second = std::to_integer<uint8_t>(p[1]);
   if (second >> 4 > static_cast<uint8_t>(WdpBundle::kClass)) return fail(WdpDrop::unknown_class);
+  decode(p);
+  return Ok{};
+}
+
+void WdpCommon::decode(const std::byte* p) {
+  const auto second = std::to_integer<uint8_t>(p[1]);
   wdp_class = static_cast<WdpClass>(second >> 4);
   flags = WdpFlags::from_bits(second & 0x0f);
   didx = std::to_integer<uint8_t>(p[2]);
   sidx = std::to_integer<uint8_t>(p[3]);
   token = SessionToken{load_be<uint32_t>(p + 4)};
   class_word = load_be<uint32_t>(p + 8);
-  return Ok{};
 }
 
 void WdpCommon::encode(std::byte* p) const {

@@ -64,6 +64,8 @@ struct WdpCommon {
   static Result<WdpCommon, WdpDrop> parse(Bytes datagram);
   // The same into an object that is there. Where it fails, nothing of it counts.
   Result<Ok, WdpDrop> read(Bytes datagram);
+  // The fields alone, of kSize bytes that read() has found right.
+  void decode(const std::byte* p);
   // Writes kSize bytes, the CRC field as 0.
   void encode(std::byte* p) const;
   std::string to_string() const;

@@ -55,7 +55,8 @@ Result<Ok, WdpDrop> check_end(const WdpData& d, size_t size) {
 Result<Ok, WdpDrop> check_geometry(const WdpData& d, size_t size) {
   const uint32_t mo = d.mo.value();
   if (d.stride == 0) return fail(WdpDrop::bad_stride);
-  if (mo % d.stride != 0) return fail(WdpDrop::misaligned_offset);
+  // Most messages are one segment, and a division takes as long as all other checks.
+  if (mo != 0 && mo % d.stride != 0) return fail(WdpDrop::misaligned_offset);
   if (mo >= d.mlen && (mo != 0 || d.mlen != 0)) return fail(WdpDrop::offset_beyond_message);
   if (!legal_message_length(d)) return fail(WdpDrop::message_length);
   const uint32_t n = d.payload_size();
@@ -102,7 +103,25 @@ Result<Ok, WdpDrop> WdpData::read(const WdpCommon& common, Bytes front, size_t s
     return fail(WdpDrop::wrong_class);
   }
   if (front.size() < kSize) return fail(WdpDrop::too_short);
-  const std::byte* p = front.data();
+  decode(common, front.data());
+  const auto ddp = std::to_integer<uint8_t>(front[28]);
+  const auto rdmap = std::to_integer<uint8_t>(front[29]);
+  if ((ddp & 3) != kDdpVersion) return fail(WdpDrop::ddp_version);
+  if (rdmap >> 6 != kRdmapVersion) return fail(WdpDrop::rdmap_version);
+  if (!wdp_has_opcode(wdp_class, opcode)) return fail(WdpDrop::bad_opcode);
+  if (((ddp & kTagged) != 0) != is_tagged(opcode)) return fail(WdpDrop::tag_mismatch);
+  if (stride > kMaxStride) return fail(WdpDrop::bad_stride);
+  // spec/wdp-rd 6: RESP belongs to the channel, END to a flow.
+  if (opcode == Opcode::terminate && (didx == kPortIndex) != (sidx == kPortIndex)) {
+    return fail(WdpDrop::index_mismatch);
+  }
+  const auto good = opcode == Opcode::read_request ? check_read_request(*this, front, size)
+                    : is_end()                     ? check_end(*this, size)
+                                                   : check_geometry(*this, size);
+  return good;
+}
+
+void WdpData::decode(const WdpCommon& common, const std::byte* p) {
   const auto ddp = std::to_integer<uint8_t>(p[28]);
   const auto rdmap = std::to_integer<uint8_t>(p[29]);
   wdp_class = common.wdp_class;
@@ -123,20 +142,6 @@ Result<Ok, WdpDrop> WdpData::read(const WdpCommon& common, Bytes front, size_t s
   stag = Stag{load_be<uint32_t>(p + 32)};
   imm_or_read = load_be<uint32_t>(p + 36);
   to = TaggedOffset{load_be<uint64_t>(p + 40)};
-
-  if ((ddp & 3) != kDdpVersion) return fail(WdpDrop::ddp_version);
-  if (rdmap >> 6 != kRdmapVersion) return fail(WdpDrop::rdmap_version);
-  if (!wdp_has_opcode(wdp_class, opcode)) return fail(WdpDrop::bad_opcode);
-  if (((ddp & kTagged) != 0) != is_tagged(opcode)) return fail(WdpDrop::tag_mismatch);
-  if (stride > kMaxStride) return fail(WdpDrop::bad_stride);
-  // spec/wdp-rd 6: RESP belongs to the channel, END to a flow.
-  if (opcode == Opcode::terminate && (didx == kPortIndex) != (sidx == kPortIndex)) {
-    return fail(WdpDrop::index_mismatch);
-  }
-  const auto good = opcode == Opcode::read_request ? check_read_request(*this, front, size)
-                    : is_end()                     ? check_end(*this, size)
-                                                   : check_geometry(*this, size);
-  return good;
 }
 
 void WdpData::encode(std::byte* p) const {

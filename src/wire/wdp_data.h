@@ -65,6 +65,8 @@ struct WdpData {
   static Result<WdpData, WdpDrop> parse(const WdpCommon& common, Bytes front, size_t size);
   // The same into an object that is there. Where it fails, nothing of it counts.
   Result<Ok, WdpDrop> read(const WdpCommon& common, Bytes front, size_t size);
+  // The fields alone, of kSize bytes that read() has found right.
+  void decode(const WdpCommon& common, const std::byte* p);
   // Writes kSize bytes, the CRC field as 0.
   void encode(std::byte* p) const;
   std::string to_string() const;
