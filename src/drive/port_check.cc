@@ -15,7 +15,18 @@ constexpr size_t kMostChecks = 8;
 
 PortCheck& PortCheck::start(Token& token, DatagramDriver& driver, PortCheckOwner& owner,
                             const wdp::Path& path, std::vector<std::byte> question, Time at) {
-  auto owned = std::unique_ptr<PortCheck>{new PortCheck(driver, owner, path, std::move(question))};
+  return start(token,
+               std::unique_ptr<PortCheck>{new PortCheck(driver, owner, path, std::move(question))},
+               at);
+}
+
+PortCheck& PortCheck::start_by_tcp(Token& token, DatagramDriver& driver, PortCheckOwner& owner,
+                                   const wdp::Path& path) {
+  return start(token, std::unique_ptr<PortCheck>{new PortCheck(driver, owner, path, {})},
+               token.now());
+}
+
+PortCheck& PortCheck::start(Token& token, std::unique_ptr<PortCheck> owned, Time at) {
   PortCheck& check = *owned;
   token.runtime().add(token, std::move(owned), -1, false, false);
   if (token.now() >= at) {
@@ -32,10 +43,11 @@ void PortCheck::ask(Token& token) {
   ++driver_.port_checks_;
   counted_ = true;
   const uint32_t scope = driver_.output_.interface_of(path_.from, path_.to.address);
-  auto inquiry = port::PortInquiry::ask(
-      port::Address::from_gid(path_.to.address, path_.to.port, scope),
-      path_.from.is_zero() ? port::Address{} : port::Address::from_gid(path_.from, 0, scope),
-      question_);
+  const auto there = port::Address::from_gid(path_.to.address, path_.to.port, scope);
+  const auto from =
+      path_.from.is_zero() ? port::Address{} : port::Address::from_gid(path_.from, 0, scope);
+  auto inquiry = question_ ? port::PortInquiry::ask(there, from, *question_)
+                           : port::PortInquiry::ask_by_tcp(there, from);
   // Without a socket for it the answer is never known.
   if (!inquiry.ok()) return;
   inquiry_.emplace(std::move(*inquiry));

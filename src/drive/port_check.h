@@ -1,7 +1,7 @@
-// Does anybody still have the UDP port of a peer that answers nothing? (spec/wdp 4.2, spec/wdp-rd
-// 5.3)
+// Does anybody still have the port of a peer that answers nothing? (spec/wdp 4.2, spec/wdp-rd 5.3)
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -25,6 +25,10 @@ class PortCheck final : public engine::EventHandler {
   // driver and the owner live until port_checked(), or stop().
   static PortCheck& start(Token& token, DatagramDriver& driver, PortCheckOwner& owner,
                           const wdp::Path& path, std::vector<std::byte> question, Time at);
+  // Asks for the TCP port of the same number, which an adapter's port has as well
+  // (spec/addressing 2.2).
+  static PortCheck& start_by_tcp(Token& token, DatagramDriver& driver, PortCheckOwner& owner,
+                                 const wdp::Path& path);
   // The owner hears nothing of it.
   void stop(Token& token);
 
@@ -34,17 +38,19 @@ class PortCheck final : public engine::EventHandler {
   void abandon_in_child() override { inquiry_.reset(); }
 
  private:
+  using Question = std::optional<std::vector<std::byte>>;
   PortCheck(DatagramDriver& driver, PortCheckOwner& owner, const wdp::Path& path,
-            std::vector<std::byte> question)
+            Question&& question)
       : driver_(driver), owner_(owner), path_(path), question_(std::move(question)) {}
+  static PortCheck& start(Token& token, std::unique_ptr<PortCheck> owned, Time at);
   void ask(Token& token);
   void end(Token& token, bool closed);
 
   DatagramDriver& driver_;
   PortCheckOwner& owner_;
   const wdp::Path path_;
-  const std::vector<std::byte> question_;
-  bool counted_ = false;  // it is one of the driver's that are under way
+  const Question question_;  // none: by TCP
+  bool counted_ = false;     // it is one of the driver's that are under way
   std::optional<port::PortInquiry> inquiry_;
 };
 

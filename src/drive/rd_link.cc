@@ -18,6 +18,9 @@ constexpr Duration kFirstOfGoodbye = std::chrono::microseconds{100};
 // For the first answer to a call, and between the looks for its port that follow.
 constexpr Duration kAnswersWithin = std::chrono::milliseconds{2};
 constexpr Duration kPortLooks = std::chrono::milliseconds{100};
+// Of silence, before TCP is asked as well. Networks that refuse TCP are no peers that are gone: one
+// that is only slow has answered by then.
+constexpr Duration kAsksTcpAfter = std::chrono::seconds{1};
 // For the turn that looks.
 constexpr Duration kLooks = std::chrono::microseconds{100};
 
@@ -50,12 +53,21 @@ RdLink& RdLink::start(Token& token, DatagramDriver& driver) {
 
 // A peer that is gone without a word, as one that was killed, would keep its requests and
 // connections for 15 s. Whether it has its port yet is asked again with each question that it
-// leaves unanswered: it may have been slow at first, and killed then.
+// leaves unanswered: it may have been slow at first, and killed then. Linux answers a host by ICMP
+// six times at once and then once a second, so where it has other channels to that peer this one
+// may never hear of it: every second question is one of TCP then.
 void RdLink::look_for_peer(Token& token) {
   if (channel_.calls_for_connection()) return look_for_called_port(token);
   const uint32_t silence = channel_.silence();
+  if (silence == 0) silent_since_ = Time::never();
   if (silence == 0 || silence > checked_) stop_check(token);
-  if (silence > std::exchange(checked_, silence)) {
+  if (silence <= std::exchange(checked_, silence)) return;
+  if (silent_since_.is_never()) silent_since_ = token.now();
+  const bool long_silent = token.now() - silent_since_ >= kAsksTcpAfter;
+  if (long_silent && !std::exchange(asked_tcp_, true)) {
+    check_ = &PortCheck::start_by_tcp(token, driver_, *this, channel_.path());
+  } else {
+    asked_tcp_ = false;
     check_ =
         &PortCheck::start(token, driver_, *this, channel_.path(), channel_.question(), token.now());
   }

@@ -52,7 +52,9 @@ class RdLink final : public engine::EventHandler,
   // Since the peer answers nothing: whether it has its port yet.
   PortCheck* check_ = nullptr;
   uint32_t checked_ = 0;  // after so many questions
-  bool asked_ = false;    // before there was an answer to the call
+  Time silent_since_ = Time::never();
+  bool asked_tcp_ = false;  // the last time
+  bool asked_ = false;      // before there was an answer to the call
   stats::EngineBlock& engine_;
   RdTally tally_;
   HandshakeTally handshake_;

@@ -25,8 +25,12 @@ constexpr Gid kHere = Gid::from_ipv4(INADDR_LOOPBACK);
 constexpr size_t kMost = 8;
 
 struct Owner final : PortCheckOwner {
-  void port_checked(Token&, bool) override { ++told; }
+  void port_checked(Token&, bool is_closed) override {
+    ++told;
+    closed = is_closed;
+  }
   int told = 0;
+  bool closed = false;
 };
 
 class PortCheckTest : public testing::Test {
@@ -97,6 +101,26 @@ TEST_F(PortCheckTest, ThoseThatWaitAskInTheirTurn) {
     EXPECT_EQ(await_questions(kMost).size(), kMost);
   }
   EXPECT_EQ(await_questions(1), std::set<uint8_t>{kMost});
+}
+
+TEST_F(PortCheckTest, ATcpPortWithoutAListenerIsClosed) {
+  // Nobody else has it meanwhile.
+  const port::Fd held{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  const port::Address any = port::Address::from_gid(kHere, 0);
+  ASSERT_EQ(::bind(held.get(), any.get(), any.length), 0);
+  const uint16_t number = port::Address::of_socket(held.get()).port();
+  {
+    Hold h = engine_->hold();
+    PortCheck::start_by_tcp(h.token(), *driver_, owner_,
+                            {.to = {.address = kHere, .port = number}, .from = kHere});
+  }
+  const auto told = [&] {
+    Hold h = engine_->hold();
+    return owner_.told != 0;
+  };
+  while (!told()) engine_->progress();  // a second later at the latest
+  Hold h = engine_->hold();
+  EXPECT_TRUE(owner_.closed);
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ Address loopback(int family, uint16_t port = 0) {
 }
 
 // A socket of some port.
-Fd open_port(const Address& at) {
-  Fd fd{::socket(at.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+Fd open_port(const Address& at, int type = SOCK_DGRAM) {
+  Fd fd{::socket(at.family(), type | SOCK_CLOEXEC, 0)};
   EXPECT_TRUE(fd.valid());
   EXPECT_EQ(::bind(fd.get(), at.get(), at.length), 0);
   return fd;
@@ -37,8 +37,7 @@ constexpr std::array<std::byte, 3> kQuestion{std::byte{1}, std::byte{2}, std::by
 
 TEST_P(OfEachFamily, AnOpenPortHearsTheQuestionAndNothingIsSaid) {
   const Fd peer = open_port(loopback(GetParam()));
-  const auto inquiry =
-      PortInquiry::ask(Address::of_socket(peer.get()), loopback(GetParam()), kQuestion);
+  auto inquiry = PortInquiry::ask(Address::of_socket(peer.get()), loopback(GetParam()), kQuestion);
   ASSERT_TRUE(inquiry.ok()) << inquiry.error().to_string();
   std::array<std::byte, 10> heard;
   EXPECT_EQ(::recv(peer.get(), heard.data(), heard.size(), MSG_DONTWAIT), 3);
@@ -50,7 +49,26 @@ TEST_P(OfEachFamily, AClosedPortIsToldOnce) {
   Fd peer = open_port(loopback(GetParam()));
   const Address there = Address::of_socket(peer.get());
   peer.reset();
-  const auto inquiry = PortInquiry::ask(there, loopback(GetParam()), kQuestion);
+  auto inquiry = PortInquiry::ask(there, loopback(GetParam()), kQuestion);
+  ASSERT_TRUE(inquiry.ok()) << inquiry.error().to_string();
+  EXPECT_TRUE(answered(*inquiry));
+  EXPECT_TRUE(inquiry->closed());
+  EXPECT_FALSE(inquiry->closed());
+}
+
+TEST_P(OfEachFamily, AnOpenPortOfTcpSaysNothing) {
+  const Fd peer = open_port(loopback(GetParam()), SOCK_STREAM);
+  ASSERT_EQ(::listen(peer.get(), 1), 0);
+  auto inquiry = PortInquiry::ask_by_tcp(Address::of_socket(peer.get()), loopback(GetParam()));
+  ASSERT_TRUE(inquiry.ok()) << inquiry.error().to_string();
+  EXPECT_FALSE(answered(*inquiry));
+  EXPECT_FALSE(inquiry->closed());
+}
+
+TEST_P(OfEachFamily, AClosedPortOfTcpIsToldOnce) {
+  // Nobody else has it meanwhile, and nobody listens.
+  const Fd peer = open_port(loopback(GetParam()), SOCK_STREAM);
+  auto inquiry = PortInquiry::ask_by_tcp(Address::of_socket(peer.get()), loopback(GetParam()));
   ASSERT_TRUE(inquiry.ok()) << inquiry.error().to_string();
   EXPECT_TRUE(answered(*inquiry));
   EXPECT_TRUE(inquiry->closed());
