@@ -38,6 +38,7 @@ TEST_F(BringUpBlock, ARefusalSaysToWhomAndWhy) {
   const IoVec all{frame.data(), frame.size()};
   ASSERT_EQ(peer_.send({&all, 1}).bytes, frame.size());
   const auto heard = all_that_comes();
+  { auto h = engine_->hold(); }  // the engine's own thread may be inside the handler yet
   const size_t fixed = wire::MpaStart::kSize + wire::MpaEnhanced::kSize;
   ASSERT_EQ(heard.size(), fixed + Wfrc::kSize);
   const auto block = Wfrc::parse(Bytes{heard}.subspan(fixed));
